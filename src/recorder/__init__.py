@@ -1,0 +1,32 @@
+"""Record simulations: from a running simulation to bytes on a disk."""
+
+from recorder._shadowing import ensure_not_shadowed
+
+ensure_not_shadowed("sim", __name__)
+
+from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named before it makes these imports fail
+    CorruptError,
+    DesyncError,
+    MissingTickError,
+    RecordingError,
+    SimulationFailedError,
+    TornError,
+    UnreadableError,
+    UnsupportedVersionError,
+    WriterFailedError,
+)
+from recorder.recorder import Recorder, RecorderStatistics  # noqa: E402
+
+__all__ = [
+    "CorruptError",
+    "DesyncError",
+    "MissingTickError",
+    "Recorder",
+    "RecorderStatistics",
+    "RecordingError",
+    "SimulationFailedError",
+    "TornError",
+    "UnreadableError",
+    "UnsupportedVersionError",
+    "WriterFailedError",
+]

@@ -1,0 +1,188 @@
+"""One block: a 72-byte header, the stored bytes, and zeros up to a multiple of 8.
+
+Layout of the header, little-endian:
+    tag 4 | crc32c u32 of the header after it | marker 8 | seq u64 | offset u64 | durable u64 | first_tick u64 |
+    tick_count u32 | stored_bytes u32 | raw_bytes u32 | payload_crc u32 | kind u8 | codec u8 | flags u16 |
+    baseline u32
+
+Invariants:
+    1. The header's checksum is right before any of its lengths is believed.
+    2. payload_crc is over the stored (compressed) bytes and their padding, and is right before they are decompressed.
+    3. offset is where the block lies in its file, and marker is the tape's: a block that was moved or that belongs
+       to another run does not count.
+    4. Blocks start at multiples of 8.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+
+import attrs
+import google_crc32c
+import lz4.block
+
+from recorder.errors import CorruptError
+from recorder.format.limits import BLOCK_RAW_BYTES_MAX, BLOCK_TICKS_MAX
+
+TAG = b"\xf5BLK"  # The first byte is no ASCII and no UTF-8 start, so that text hardly holds a tag.
+HEADER_BYTES = 72
+ALIGNMENT_BYTES = 8
+OPTIONAL_KIND = 0x80  # Kinds with this bit may be skipped by a reader that does not know them.
+
+_HEADER = struct.Struct("<8sQQQQIIIIBBHI")
+_PREFIX = struct.Struct("<4sI")
+assert _PREFIX.size + _HEADER.size == HEADER_BYTES
+
+
+class Kind(enum.IntEnum):
+    """What a block holds. 0 is reserved: preallocated files are full of zeros."""
+
+    META = 1
+    FRAMES = 2
+    FULL = 3
+    DELTA = 4
+    END = 5
+    DROP = 6
+    INDEX = OPTIONAL_KIND | 1
+    EVENT = OPTIONAL_KIND | 2
+    ATTACH = OPTIONAL_KIND | 3
+
+
+class Codec(enum.IntEnum):
+    """How the payload is stored."""
+
+    NONE = 0
+    LZ4 = 1
+    ZSTD = 2  # Reserved; no writer of this version uses it.
+
+
+class Flags(enum.IntFlag):
+    """Further properties of a block."""
+
+    REBUILT = 1  # Made by a repair, not by the recording.
+    SESSION_START = 2  # The first block after the tape was opened for writing.
+    CONTINUES = 4  # The payload goes on in the next block.
+    CONTINUATION = 8  # The payload began in an earlier block.
+
+
+@attrs.frozen
+class BlockHeader:
+    """What stands before the payload of a block.
+
+    Attributes:
+        marker: of the tape.
+        seq: number of the block in the tape, from 0.
+        offset: of this header in its file, in bytes.
+        durable_bytes: how far the file was known to be on stable storage when the block was made.
+        first_tick: of the frames inside, or the keyframe's tick.
+        tick_count: frames inside; 0 for a block without.
+        stored_bytes, raw_bytes: length of the payload as stored, without padding, and decompressed.
+        payload_crc: crc32c of the stored bytes and their padding.
+        kind: a Kind, or the number of one that we do not know.
+        codec: a Codec or an unknown number.
+        flags: Flags.
+        baseline: for DELTA, how many blocks before this one its full keyframe starts (distance in seq).
+    """
+
+    marker: bytes
+    seq: int
+    offset: int
+    durable_bytes: int
+    first_tick: int
+    tick_count: int
+    stored_bytes: int
+    raw_bytes: int
+    payload_crc: int
+    kind: int
+    codec: int
+    flags: int
+    baseline: int
+
+    @property
+    def padded_bytes(self) -> int:
+        """Length of the stored bytes with their padding."""
+        return -(-self.stored_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next block starts."""
+        return self.offset + HEADER_BYTES + self.padded_bytes
+
+    @property
+    def final_tick(self) -> int:
+        """The last tick inside (the first one for a block without frames)."""
+        return self.first_tick + max(0, self.tick_count - 1)
+
+
+def encode_header(header: BlockHeader) -> bytes:
+    """The 72 bytes of a header."""
+    body = _HEADER.pack(
+        header.marker,
+        header.seq,
+        header.offset,
+        header.durable_bytes,
+        header.first_tick,
+        header.tick_count,
+        header.stored_bytes,
+        header.raw_bytes,
+        header.payload_crc,
+        header.kind,
+        header.codec,
+        header.flags,
+        header.baseline,
+    )
+    return _PREFIX.pack(TAG, google_crc32c.value(body)) + body
+
+
+def decode_header(data: bytes, offset: int) -> BlockHeader:
+    """Read the header that starts data and was found at offset in its file.
+
+    The caller compares the marker (it may not know it yet). Raises CorruptError for anything that is no header.
+    """
+    if len(data) < HEADER_BYTES or data[:4] != TAG:
+        raise CorruptError(offset, "no block starts here")
+    body = data[_PREFIX.size : HEADER_BYTES]
+    if _PREFIX.unpack_from(data)[1] != google_crc32c.value(body):
+        raise CorruptError(offset, "the checksum of a block header is wrong")
+    header = BlockHeader(*_HEADER.unpack(body))
+    if header.offset != offset:
+        raise CorruptError(offset, f"a block that says it lies at byte {header.offset}")
+    if header.raw_bytes > BLOCK_RAW_BYTES_MAX or header.stored_bytes > header.raw_bytes:
+        raise CorruptError(offset, f"a block of {header.stored_bytes} bytes for {header.raw_bytes}")
+    if header.tick_count > BLOCK_TICKS_MAX:
+        raise CorruptError(offset, f"a block of {header.tick_count} ticks")
+    return header
+
+
+def compress(raw: bytes | memoryview) -> tuple[Codec, bytes]:
+    """raw as an LZ4 block, or as it is where LZ4 would not make it smaller."""
+    packed: bytes = lz4.block.compress(raw, store_size=False)
+    return (Codec.LZ4, packed) if len(packed) < len(raw) else (Codec.NONE, bytes(raw))
+
+
+def pad(stored: bytes) -> bytes:
+    """stored with zeros up to a multiple of 8."""
+    return stored + bytes(-len(stored) % ALIGNMENT_BYTES)
+
+
+def decode_payload(header: BlockHeader, padded: bytes) -> bytes:
+    """The raw payload of a block, from its stored bytes with padding.
+
+    Raises CorruptError if the checksum, the codec, the padding or the length is wrong.
+    """
+    if len(padded) != header.padded_bytes or google_crc32c.value(padded) != header.payload_crc:
+        raise CorruptError(header.offset, "the checksum of a block's content is wrong")
+    stored = padded[: header.stored_bytes]
+    if header.codec == Codec.NONE:
+        raw = stored
+    elif header.codec == Codec.LZ4:
+        try:
+            raw = lz4.block.decompress(stored, uncompressed_size=header.raw_bytes)
+        except lz4.block.LZ4BlockError as error:
+            raise CorruptError(header.offset, f"a block's content does not decompress: {error}") from None
+    else:
+        raise CorruptError(header.offset, f"codec {header.codec} is not known to this program")
+    if len(raw) != header.raw_bytes:
+        raise CorruptError(header.offset, f"{len(raw)} bytes where {header.raw_bytes} were announced")
+    return raw

@@ -1,0 +1,90 @@
+"""The 64 bytes at the start of a tape.
+
+Layout, little-endian:
+    magic 8 | major u16 | minor u16 | header_size u32 | incompatible u32 | compatible u32 | run_id 16 | marker 8 |
+    zeros 12 | crc32c u32 of all before it
+
+The magic shows text-mode damage, as PNG's does. A reader obeys header_size, refuses incompatible bits that it does
+not know, and ignores compatible ones. The marker stands again in every block, so that a tape whose header is lost
+still opens.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import attrs
+import google_crc32c
+
+from recorder.errors import CorruptError, TornError, UnsupportedVersionError
+
+MAGIC = b"\x89TAP\r\n\x1a\n"
+HEADER_BYTES = 64
+HEADER_BYTES_MAX = 4096  # A later version may have a longer header, not an arbitrary one.
+MAJOR, MINOR = 0, 1
+INCOMPATIBLE_KNOWN = 0  # No bits are in use yet.
+
+_LAYOUT = struct.Struct("<8sHHIII16s8s12x")
+_CRC = struct.Struct("<I")
+assert _LAYOUT.size + _CRC.size == HEADER_BYTES
+
+
+@attrs.frozen
+class FileHeader:
+    """What the first bytes of a tape say.
+
+    Attributes:
+        run_id: 16 bytes, new for each recording.
+        marker: 8 bytes, in every block of this tape and hardly anywhere else.
+        major, minor: version of the format; another major is unreadable for us.
+        incompatible, compatible: flag words for features added later.
+        size_bytes: of the header, where the first block starts.
+    """
+
+    run_id: bytes
+    marker: bytes
+    major: int = MAJOR
+    minor: int = MINOR
+    incompatible: int = 0
+    compatible: int = 0
+    size_bytes: int = HEADER_BYTES
+
+
+def encode_file_header(header: FileHeader) -> bytes:
+    """The 64 bytes of a header; run_id must have 16 and marker 8 bytes."""
+    assert len(header.run_id) == 16 and len(header.marker) == 8
+    body = _LAYOUT.pack(
+        MAGIC,
+        header.major,
+        header.minor,
+        HEADER_BYTES,
+        header.incompatible,
+        header.compatible,
+        header.run_id,
+        header.marker,
+    )
+    return body + _CRC.pack(google_crc32c.value(body))
+
+
+def decode_file_header(data: bytes) -> FileHeader:
+    """Read the header at the start of data.
+
+    Raises TornError if data is shorter than a header, CorruptError if magic or checksum are wrong,
+    UnsupportedVersionError if the tape says that we cannot read it.
+    """
+    if len(data) < HEADER_BYTES:
+        raise TornError(0, HEADER_BYTES, len(data))
+    body, (crc,) = data[: _LAYOUT.size], _CRC.unpack_from(data, _LAYOUT.size)
+    magic, major, minor, size, incompatible, compatible, run_id, marker = _LAYOUT.unpack(body)
+    if magic != MAGIC:
+        raise CorruptError(0, f"a tape starts with {MAGIC!r}, this file with {bytes(magic)!r}")
+    if crc != google_crc32c.value(body):
+        raise CorruptError(0, "the checksum of the file header is wrong")
+    if major != MAJOR or incompatible & ~INCOMPATIBLE_KNOWN:
+        raise UnsupportedVersionError(
+            f"format {major}.{minor} with feature flags {incompatible:#x}",
+            f"format {MAJOR}.{MINOR} with feature flags {INCOMPATIBLE_KNOWN:#x}",
+        )
+    if not HEADER_BYTES <= size <= HEADER_BYTES_MAX or size % 8:
+        raise CorruptError(0, f"a file header of {size} bytes")
+    return FileHeader(run_id, marker, major, minor, incompatible, compatible, size)

@@ -1,0 +1,221 @@
+"""Encode and decode keyframes: a whole state (full), or the rows that differ from the last full one (delta).
+
+Payload: head_bytes u32 little-endian | head, MessagePack | bodies of the sections back to back.
+
+Head, a map:
+    tick, state_hash   of the state
+    schema             full only: see sim.kernel.schema.schema_to_plain
+    capacities         full only: rows of each table and bytes of each blob
+    sections           list of [field, encoding, row_count, index_bytes, value_bytes], one a field that is present
+
+Encodings of a section:
+    RAW        all bytes of the field; row_count is the field's, index_bytes is 0
+    XOR_ROWS   row numbers, then the rows XORed with the baseline's, byte-shuffled: the first bytes of all rows, then
+               the second bytes of all rows, and so on. Row numbers are either a bitmap of the field's rows (bit 0 of
+               byte 0 is row 0) or, where that is shorter, the distances from one number to the next as u32,
+               the first one from 0. index_bytes tells which: a bitmap has ceil(rows of the field / 8) bytes.
+
+Invariants:
+    1. A full keyframe has every field, RAW. A delta has exactly the rows whose bytes differ from its baseline.
+    2. A decoded state hashes to state_hash, or it is not returned.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from recorder.errors import CorruptError
+from recorder.format.plain_data import DECODE_ERRORS, decode_plain, encode_plain
+from sim.kernel.changes import Rows
+from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
+from sim.kernel.state import Snapshot, make_arena, view_rows
+
+Bytes = npt.NDArray[np.uint8]
+
+_HEAD_SIZE = struct.Struct("<I")
+
+
+class Encoding(enum.IntEnum):
+    """How a section holds its field."""
+
+    RAW = 0
+    XOR_ROWS = 1
+
+
+@attrs.frozen(eq=False)
+class Changes:
+    """What a delta keyframe is made of before it is encoded: rows that may differ from the baseline.
+
+    Attributes:
+        rows: by field, (n,) int64 flat row numbers, strictly increasing.
+        values: by field, (n, row_bytes) uint8, what those rows hold now.
+    """
+
+    rows: Mapping[str, Rows]
+    values: Mapping[str, Bytes]
+
+
+@attrs.frozen
+class _Section:
+    field: str
+    encoding: int
+    row_count: int
+    index_bytes: int
+    value_bytes: int
+    offset: int
+
+
+def gather_changes(arena: Bytes, layout: Layout, rows: Mapping[str, Rows]) -> Changes:
+    """Copy the given rows out of an arena."""
+    return Changes(rows, {name: view_rows(arena, layout.slots[name])[numbers] for name, numbers in rows.items()})
+
+
+def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
+    """The payload of a full keyframe."""
+    layout = snapshot.layout
+    sections = [[slot.name, int(Encoding.RAW), slot.row_count, 0, slot.size_bytes] for slot in layout.slots.values()]
+    head = {
+        "tick": tick,
+        "state_hash": state_hash,
+        "schema": schema_to_plain(layout.schema),
+        "capacities": dict(layout.capacities),
+        "sections": sections,
+    }
+    bodies = [snapshot.arena[slot.offset : slot.offset + slot.size_bytes].data for slot in layout.slots.values()]
+    return _join(head, bodies)
+
+
+def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> memoryview:
+    """The payload of a delta keyframe: of changes, the rows that differ from baseline (invariant 1)."""
+    sections: list[list[Any]] = []
+    bodies: list[bytes | memoryview] = []
+    for name, slot in baseline.layout.slots.items():
+        if name not in changes.rows:
+            continue
+        numbers = changes.rows[name]
+        mixed = changes.values[name] ^ view_rows(baseline.arena, slot)[numbers]
+        differs = mixed.any(axis=1)
+        if not differs.all():
+            numbers, mixed = numbers[differs], mixed[differs]
+        if len(numbers):
+            index, values = _encode_rows(slot, numbers), np.ascontiguousarray(mixed.T)
+            sections.append([name, int(Encoding.XOR_ROWS), len(numbers), len(index), values.nbytes])
+            bodies += [index, values.reshape(-1).data]
+    return _join({"tick": tick, "state_hash": state_hash, "sections": sections}, bodies)
+
+
+def _encode_rows(slot: Slot, numbers: Rows) -> bytes:
+    bitmap_bytes = -(-slot.row_count // 8)
+    if len(numbers) * 4 < bitmap_bytes and numbers[-1] < 1 << 32:
+        return np.diff(numbers, prepend=0).astype("<u4").tobytes()
+    mask = np.zeros(slot.row_count, np.bool_)
+    mask[numbers] = True
+    return np.packbits(mask, bitorder="little").tobytes()
+
+
+def _join(head: dict[str, Any], bodies: list[Any]) -> memoryview:
+    """Put a payload together with NumPy copies, which let other threads run, where bytes.join would stop them."""
+    encoded = encode_plain(head)
+    parts = [np.frombuffer(part, np.uint8) for part in (_HEAD_SIZE.pack(len(encoded)), encoded, *bodies) if len(part)]
+    return np.concatenate(parts).data
+
+
+def decode_full(payload: bytes, offset: int) -> tuple[int, Snapshot]:
+    """The tick and state of a full keyframe. offset: of its first block, for messages.
+
+    Raises CorruptError if the payload is no full keyframe or its state does not hash to what it says.
+    """
+    head, sections = _read_head(payload, offset)
+    try:
+        layout = make_layout(schema_from_plain(head["schema"]), head["capacities"])
+        if layout.size_bytes > len(payload) + 64 * len(layout.slots):  # 64: the arena's padding after each field.
+            raise ValueError(f"{len(payload)} bytes for a state of {layout.size_bytes}")
+    except (KeyError, ValueError, TypeError) as error:
+        raise CorruptError(offset, f"a full keyframe without a sound schema: {error}") from None
+    if [section.field for section in sections] != list(layout.slots):
+        raise CorruptError(offset, "a full keyframe without all of its fields")
+    arena = make_arena(layout.size_bytes)
+    for section in sections:
+        slot = layout.slots[section.field]
+        if section.encoding != Encoding.RAW or section.value_bytes != slot.size_bytes or section.index_bytes:
+            raise CorruptError(offset, f"field {section.field} of a full keyframe has another size than its schema says")
+        arena[slot.offset : slot.offset + slot.size_bytes] = np.frombuffer(
+            payload, np.uint8, slot.size_bytes, section.offset
+        )
+    return _checked(head, Snapshot(layout, arena), offset)
+
+
+def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, Snapshot]:
+    """The tick and state of a delta keyframe upon its baseline. offset: of its first block, for messages.
+
+    Raises CorruptError if the payload is no delta of this baseline or its state does not hash to what it says.
+    """
+    head, sections = _read_head(payload, offset)
+    arena = make_arena(baseline.layout.size_bytes)
+    np.copyto(arena, baseline.arena)
+    for section in sections:
+        slot = baseline.layout.slots.get(section.field)
+        if slot is None or section.encoding != Encoding.XOR_ROWS:
+            raise CorruptError(offset, f"a delta of field {section.field}, which its full keyframe does not have")
+        if section.value_bytes != section.row_count * slot.row_bytes or not 0 < section.row_count <= slot.row_count:
+            raise CorruptError(offset, f"a delta of field {section.field} with another size than its rows have")
+        numbers = _decode_rows(slot, payload, section, offset)
+        shuffled = np.frombuffer(payload, np.uint8, section.value_bytes, section.offset + section.index_bytes)
+        view_rows(arena, slot)[numbers] ^= shuffled.reshape(slot.row_bytes, section.row_count).T
+    return _checked(head, Snapshot(baseline.layout, arena), offset)
+
+
+def _decode_rows(slot: Slot, payload: bytes, section: _Section, offset: int) -> Rows:
+    if section.index_bytes == -(-slot.row_count // 8):
+        bits = np.frombuffer(payload, np.uint8, section.index_bytes, section.offset)
+        numbers = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+    elif section.index_bytes == 4 * section.row_count:
+        steps = np.frombuffer(payload, "<u4", section.row_count, section.offset)
+        numbers = np.cumsum(steps, dtype=np.int64)
+        if not steps[1:].all():
+            raise CorruptError(offset, f"row numbers of field {section.field} that do not ascend")
+    else:
+        raise CorruptError(offset, f"row numbers of field {section.field} in no known form")
+    if len(numbers) != section.row_count or numbers[-1] >= slot.row_count:
+        raise CorruptError(offset, f"row numbers of field {section.field} that it does not have")
+    return numbers
+
+
+def _read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[_Section]]:
+    try:
+        (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
+        head = decode_plain(payload[_HEAD_SIZE.size : _HEAD_SIZE.size + head_bytes])
+        match head:
+            case {"tick": int(), "state_hash": int(), "sections": list(plain)}:
+                pass
+            case _:
+                raise ValueError("tick, state_hash or sections are missing")
+        place, sections = _HEAD_SIZE.size + head_bytes, []
+        for item in plain:
+            match item:
+                case [str(field), int(encoding), int(rows), int(index), int(values)] if min(rows, index, values) >= 0:
+                    sections.append(_Section(field, encoding, rows, index, values, place))
+                    place += index + values
+                case _:
+                    raise ValueError("an entry that is no section")
+    except (struct.error, *DECODE_ERRORS) as error:
+        raise CorruptError(offset, f"a keyframe whose head cannot be decoded: {error}") from None
+    if place != len(payload):
+        raise CorruptError(offset, f"a keyframe of {len(payload)} bytes whose sections take {place}")
+    return head, sections
+
+
+def _checked(head: dict[str, Any], snapshot: Snapshot, offset: int) -> tuple[int, Snapshot]:
+    if snapshot.hash() != head["state_hash"]:
+        raise CorruptError(
+            offset,
+            f"the keyframe of tick {head['tick']} gives hash {snapshot.hash():016x}, recorded {head['state_hash']:016x}",
+        )
+    return head["tick"], snapshot

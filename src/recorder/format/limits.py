@@ -1,0 +1,13 @@
+"""The limits of the format: what a writer never passes and a reader never believes beyond.
+
+Each is checked before memory is taken. Raising one is a compatible change of the format, lowering one is not.
+"""
+
+FRAMES_RAW_BYTES = 16 * 1024  # A FRAMES block is cut here; larger ones compress hardly better.
+PIECE_RAW_BYTES = 1 << 20  # A keyframe is cut into pieces of this size, so that damage costs one piece.
+INPUT_BYTES_MAX = 16 << 20  # The encoded inputs of one tick.
+BLOCK_RAW_BYTES_MAX = INPUT_BYTES_MAX + FRAMES_RAW_BYTES + 64  # A full FRAMES block plus one largest frame.
+BLOCK_TICKS_MAX = FRAMES_RAW_BYTES  # A frame takes more than one byte.
+INDEX_BLOCKS = 4096  # An INDEX block is written after so many blocks.
+
+assert PIECE_RAW_BYTES <= BLOCK_RAW_BYTES_MAX < 1 << 32, "lengths are stored in 32 bits"

@@ -1,0 +1,102 @@
+"""Plain data as MessagePack and back: the inputs of a tick, metadata, heads of payloads.
+
+Plain data is None, bool, int (64 bits), float, str, bytes, list, dict, and NumPy arrays and numbers, which travel as
+extension types with their dtype and shape and come back bit for bit. Tuples come back as lists.
+
+Decoding never runs code; MessagePack's lengths are checked against the bytes at hand, and only numeric dtypes are
+made.
+
+Extension types:
+    1  array   MessagePack [dtype, shape] and then the raw bytes, C order, little-endian
+    2  number  the same with shape []; comes back as a NumPy number
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgpack
+import msgspec
+import numpy as np
+
+ARRAY_EXTENSION = 1
+NUMBER_EXTENSION = 2
+
+_KINDS = "biufc"
+_AXES_MAX = 32
+
+
+def encode_plain(value: Any) -> bytes:
+    """value as MessagePack; equal values give equal bytes as long as their dicts have equal order.
+
+    Raises TypeError for what is not plain data (sets and objects too: their order or class would be lost),
+    ValueError or OverflowError for an integer beyond 64 bits.
+    """
+    return _ENCODER.encode(value)
+
+
+def _encode_special(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return msgspec.msgpack.Ext(ARRAY_EXTENSION, _encode_array(value))
+    if isinstance(value, np.generic):
+        return msgspec.msgpack.Ext(NUMBER_EXTENSION, _encode_array(np.asarray(value)))
+    raise TypeError(
+        f"{type(value).__name__} is no plain data: None, bool, int, float, str, bytes, list, dict, "
+        "NumPy arrays and NumPy numbers are"
+    )
+
+
+def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
+    if array.dtype.kind not in _KINDS:
+        raise TypeError(f"an array of dtype {array.dtype} is no plain data: booleans and numbers are")
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return _ENCODER.encode([little.dtype.str, list(little.shape)]) + little.tobytes()
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_special)
+
+
+def make_unpacker(data: bytes) -> msgpack.Unpacker:
+    """An iterator over the MessagePack values in data, under the limits of the format."""
+    unpacker = msgpack.Unpacker(
+        ext_hook=_decode_extension,
+        strict_map_key=False,
+        max_buffer_size=len(data),
+        raw=False,
+    )
+    unpacker.feed(data)
+    return unpacker
+
+
+def decode_plain(data: bytes) -> Any:
+    """The value that encode_plain wrote as data. Raises ValueError for any other bytes."""
+    try:
+        value = msgpack.unpackb(data, ext_hook=_decode_extension, strict_map_key=False, raw=False)
+    except DECODE_ERRORS as error:
+        raise ValueError(f"no MessagePack: {error}") from None
+    return value
+
+
+# What msgpack raises for bytes that are not MessagePack, are cut off, nest too deeply or hold unhashable keys.
+DECODE_ERRORS = (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError, UnicodeDecodeError)
+
+
+def _decode_extension(code: int, data: bytes) -> Any:
+    if code not in (ARRAY_EXTENSION, NUMBER_EXTENSION):
+        raise ValueError(f"extension type {code} is not known")
+    unpacker = msgpack.Unpacker(max_buffer_size=len(data), strict_map_key=True)
+    unpacker.feed(data)
+    match unpacker.unpack():
+        case [str(name), list(shape)] if len(name) <= 4 and len(shape) <= _AXES_MAX:
+            dtype = np.dtype(name)
+        case _:
+            raise ValueError("an array without dtype and shape")
+    if dtype.kind not in _KINDS or not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ValueError(f"an array of dtype {dtype} and shape {shape}")
+    start = unpacker.tell()
+    if math.prod(shape) * dtype.itemsize != len(data) - start:
+        raise ValueError(f"{len(data) - start} bytes for an array of {dtype} and shape {shape}")
+    array = np.frombuffer(data, dtype, offset=start).reshape(shape) if len(data) > start else np.zeros(shape, dtype)
+    return array[()] if code == NUMBER_EXTENSION else array.copy()
+

@@ -1,0 +1,154 @@
+"""One simulation, placed at a tick of a tape and moved along it by its own step.
+
+The only place where replay moves a simulation: seek, verify and dumps all use a cursor, and a cursor uses the same
+``step`` as the live run.
+
+Invariants:
+    1. After each public call the simulation is in the state that the run had at ``tick``, proved by the recorded
+       hash; or the call raised and ``tick`` is None until the next seek.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import attrs
+
+from recorder.errors import CorruptError, MissingTickError, TornError
+from replayer.tape import KeyframePlace, Tape
+from sim.kernel.simulation import Simulation, restore
+from sim.kernel.state import Snapshot, State
+
+NEAR_STATES_MAX = 64  # How many ticks back step_back is a copy instead of a seek.
+NEAR_BYTES_MAX = 256 << 20  # Fewer of them when the state is large.
+
+
+class MismatchError(Exception):
+    """The state at a tick does not have the recorded hash.
+
+    Attributes:
+        tick: where that was seen; not necessarily the first such tick.
+        expected_hash, actual_hash: recorded and replayed.
+    """
+
+    def __init__(self, tick: int, expected_hash: int, actual_hash: int) -> None:
+        super().__init__(tick, expected_hash, actual_hash)
+        self.tick = tick
+        self.expected_hash = expected_hash
+        self.actual_hash = actual_hash
+
+
+@attrs.frozen
+class Arrival:
+    """How a seek got where it is.
+
+    Attributes:
+        tick, state_hash: where; the hash is the recorded one and the state's.
+        keyframe_tick: the keyframe or remembered state that was the start.
+        simulated_ticks: how many steps were run from there.
+    """
+
+    tick: int
+    state_hash: int
+    keyframe_tick: int
+    simulated_ticks: int
+
+
+class Cursor:
+    """A simulation that follows a tape."""
+
+    def __init__(self, tape: Tape, simulation: Simulation) -> None:
+        self.tape = tape
+        self.simulation = simulation
+        self.tick: int | None = None
+        self._near: OrderedDict[int, Snapshot] = OrderedDict()
+
+    @property
+    def state(self) -> State:
+        """The simulation's state."""
+        return self.simulation.state
+
+    def seek(self, tick: int) -> Arrival:
+        """Go to tick: nearest known state before it, then steps; the recorded hash is checked on arrival.
+
+        Raises MissingTickError if the tick cannot be reached, MismatchError if the state there is another one.
+        """
+        start = self._nearest(tick)
+        self._run_to(tick)
+        return self._arrive(tick, start)
+
+    def step(self) -> Arrival:
+        """Go to the next tick. Raises as seek does."""
+        now = self._here()
+        return self.seek(now + 1)
+
+    def place(self, keyframe: KeyframePlace) -> None:
+        """Put the simulation into the state of a keyframe. Raises CorruptError or TornError."""
+        self.put(keyframe.tick, self.tape.snapshot(keyframe))
+
+    def put(self, tick: int, snapshot: Snapshot) -> None:
+        """Put the simulation into a state that is known to be that of tick."""
+        self.tick = None
+        restore(self.simulation, snapshot)
+        self.tick = tick
+
+    def advance(self) -> None:
+        """Run one step with the recorded inputs, without looking at the result's hash.
+
+        Raises MissingTickError or CorruptError if there is no frame, and whatever the simulation raises.
+        """
+        tick = self._here() + 1
+        inputs = self.tape.frame(tick).inputs
+        self.tick = None
+        self.simulation.step(inputs)
+        self.tick = tick
+
+    def forget(self) -> None:
+        """Drop the remembered states."""
+        self._near.clear()
+
+    def _here(self) -> int:
+        if self.tick is None:
+            raise ValueError("the timeline stands at no tick: seek first")
+        return self.tick
+
+    def _nearest(self, tick: int) -> int:
+        """Stand at the nearest tick at or before tick from which there are frames all the way; return it."""
+        why = "there is no keyframe before it"
+        known = [near for near in self._near if near <= tick]
+        for keyframe in self.tape.keyframes_at_or_before(tick):
+            best = max([near for near in known if near >= keyframe.tick], default=None)
+            if self.tick is not None and keyframe.tick <= self.tick <= tick and (best is None or self.tick >= best):
+                return self.tick
+            if best is not None:
+                self.put(best, self._near[best])
+                return best
+            try:
+                self.place(keyframe)
+            except (CorruptError, TornError) as error:
+                why = str(error)  # A damaged keyframe loses no tick: the one before it is further away, that is all.
+                continue
+            return keyframe.tick
+        raise MissingTickError(tick, why)
+
+    def _run_to(self, tick: int) -> None:
+        room = min(NEAR_STATES_MAX, NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes))
+        while self._here() < tick:
+            if tick - self._here() <= room:
+                self._remember(room)
+            self.advance()
+
+    def _remember(self, room: int) -> None:
+        now = self._here()
+        if now not in self._near:
+            while len(self._near) >= room:
+                self._near.popitem(last=False)
+            self._near[now] = self.state.snapshot()
+
+    def _arrive(self, tick: int, start: int) -> Arrival:
+        expected, actual = self.tape.state_hash(tick), self.state.hash()
+        if expected != actual:
+            self.tick = None
+            self.forget()  # Some of them may lie behind the desync.
+            raise MismatchError(tick, expected, actual)
+        return Arrival(tick, actual, start, tick - start)

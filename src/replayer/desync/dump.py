@@ -1,0 +1,123 @@
+"""Write a finding down: one folder with a report to read and the states and inputs to look into.
+
+The folder is written under another name first and then renamed, so that it is there whole or not at all. A dump of
+the same tick of the same tape replaces the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from recorder.environment import describe_environment
+from replayer.desync.finding import FieldDifference, Finding
+from replayer.show import to_json
+from replayer.tape import Tape
+from sim.kernel.state import Snapshot
+
+
+def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
+    """Write the dump of a finding into folder and return its path.
+
+    Raises OSError if the folder cannot be written.
+    """
+    target = folder / f"{tape.path.stem}.desync-{finding.tick}"
+    beside = target.with_name(target.name + ".part")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    (beside / "report.md").write_text("\n".join(report_lines(tape, finding)) + "\n", encoding="utf-8")
+    (beside / "finding.json").write_text(json.dumps(_as_json(tape, finding), indent=2) + "\n", encoding="utf-8")
+    frames = [{"tick": frame.tick, "hash": f"{frame.state_hash:016x}", "inputs": to_json(frame.inputs)} for frame in finding.frames]
+    (beside / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
+    states = {
+        "before": finding.before,
+        "replayed": finding.replayed,
+        "keyframe_recorded": finding.compared_recorded,
+        "keyframe_replayed": finding.compared_replayed,
+    }
+    for name, state in states.items():
+        if state is not None:
+            write_state(beside / f"{name}.npz", state)
+    if target.exists():
+        shutil.rmtree(target)
+    beside.rename(target)
+    return target
+
+
+def write_state(path: Path, state: Snapshot) -> None:
+    """Write the fields of a state as a compressed .npz file, one array a field, live rows only."""
+    arrays = {name: state[name] for name in state}
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+
+
+def report_lines(tape: Tape, finding: Finding) -> list[str]:
+    """The report as lines of Markdown."""
+    lines = [
+        f"# Desync at tick {finding.tick}",
+        "",
+        f"- tape: {tape.path} (run {tape.run_id})",
+        f"- recorded hash: {finding.expected_hash:016x}",
+        f"- replayed hash: {finding.actual_hash:016x}",
+        f"- re-simulated from the keyframe at tick {finding.keyframe_tick}",
+    ]
+    if finding.note:
+        lines.append(f"- note: {finding.note}")
+    lines += ["", "## What differs", ""]
+    if finding.compared_tick is None:
+        lines.append("Recorded values are not known.")
+    elif not finding.differences:
+        lines.append(f"Nothing differs at the next recorded keyframe, tick {finding.compared_tick}.")
+    else:
+        lines.append(f"At the next recorded keyframe, tick {finding.compared_tick} ({finding.compared_tick - finding.tick} ticks later):")
+        lines.append("")
+        lines += [f"- {text}" for difference in finding.differences for text in difference_lines(difference)]
+    inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
+    lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
+    lines += ["", "## Files", ""]
+    lines.append(f"- `before.npz`: the state at tick {finding.tick - 1}, on which both agree")
+    lines.append(f"- `replayed.npz`: the state at tick {finding.tick} as replayed")
+    if finding.compared_recorded is not None:
+        lines.append("- `keyframe_recorded.npz`, `keyframe_replayed.npz`: both states at the next keyframe")
+    lines.append("- `inputs.json`: recorded frames around the tick")
+    lines.append("- `finding.json`: all of this for programs, and both environments")
+    return lines
+
+
+def difference_lines(difference: FieldDifference) -> list[str]:
+    """One line about a field, then a few about its first rows."""
+    if difference.note is not None:
+        return [f"{difference.field}: {difference.note}"]
+    plural = "row" if difference.row_count == 1 else "rows"
+    lines = [f"{difference.field}: {difference.row_count} {plural}"]
+    for index, recorded, replayed in zip(difference.rows, difference.recorded, difference.replayed, strict=True):
+        place = ", ".join(map(str, index))
+        lines.append(f"    [{place}] recorded {recorded.tolist()}, replayed {replayed.tolist()}")
+    return lines
+
+
+def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
+    return {
+        "tape": str(tape.path),
+        "run_id": tape.run_id,
+        "tick": finding.tick,
+        "expected_hash": f"{finding.expected_hash:016x}",
+        "actual_hash": f"{finding.actual_hash:016x}",
+        "keyframe_tick": finding.keyframe_tick,
+        "compared_tick": finding.compared_tick,
+        "fields": [
+            {
+                "field": difference.field,
+                "row_count": difference.row_count,
+                "rows": [list(index) for index in difference.rows],
+                "recorded": to_json(difference.recorded),
+                "replayed": to_json(difference.replayed),
+                "note": difference.note,
+            }
+            for difference in finding.differences
+        ],
+        "note": finding.note,
+        "environment": {"recorded": tape.meta.get("environment"), "replayed": describe_environment()},
+    }

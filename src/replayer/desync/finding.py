@@ -1,0 +1,202 @@
+"""Find the first tick at which a replay parts from its recording, and what differs there.
+
+A finding is data; writing it down is dump.py's business.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from recorder.errors import CorruptError, MissingTickError, TornError
+from recorder.format.frame import Frame
+from sim.kernel.changes import differing_rows
+from sim.kernel.schema import COUNTS_FIELD, Layout
+from sim.kernel.state import Snapshot, view_rows
+
+if TYPE_CHECKING:
+    from replayer.cursor import Cursor
+    from replayer.tape import KeyframePlace
+
+FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
+ROWS_SHOWN = 8  # Of each field that differs; the dump has them all.
+
+
+@attrs.frozen(eq=False)
+class FieldDifference:
+    """How one field differs between the recorded and the replayed state of one tick.
+
+    Attributes:
+        field: its full name.
+        row_count: how many rows differ.
+        rows: indices of the first of them, each a tuple into the field's row axes.
+        recorded, replayed: (len(rows), ...) what those rows hold; None where the sizes of the field differ.
+        note: set where the field cannot be compared row by row.
+    """
+
+    field: str
+    row_count: int
+    rows: list[tuple[int, ...]]
+    recorded: Any
+    replayed: Any
+    note: str | None = None
+
+
+@attrs.frozen(eq=False)
+class Finding:
+    """The first bad tick and what is known of it.
+
+    Attributes:
+        tick: the first whose hash differs.
+        expected_hash, actual_hash: recorded and replayed, at that tick.
+        keyframe_tick: from where it was re-simulated.
+        frames: recorded frames around the tick.
+        before: the state at tick - 1, on which both agree.
+        replayed: the state at the tick as replayed.
+        compared_tick: of the next recorded keyframe, where recorded values are known; None if there is none.
+        compared_recorded, compared_replayed: the states there; None if there is no keyframe or replay failed before.
+        differences: by field, in the arena's order, at compared_tick.
+        note: what else must be said, in a sentence.
+    """
+
+    tick: int
+    expected_hash: int
+    actual_hash: int
+    keyframe_tick: int
+    frames: list[Frame]
+    before: Snapshot | None
+    replayed: Snapshot
+    compared_tick: int | None
+    compared_recorded: Snapshot | None
+    compared_replayed: Snapshot | None
+    differences: list[FieldDifference]
+    note: str | None
+
+
+def find_desync(cursor: Cursor, bad_tick: int) -> Finding:
+    """Re-simulate the interval before bad_tick, whose hash was seen to be wrong, and look at the first wrong tick.
+
+    Raises MissingTickError if no keyframe before bad_tick can be read, and whatever the simulation raises.
+    """
+    # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
+    start = _place_before(cursor, max(bad_tick - 1, cursor.tape.first_tick))
+    tick, matched = start.tick, True
+    while matched and tick < bad_tick:
+        cursor.advance()
+        tick += 1
+        matched = cursor.state.hash() == cursor.tape.frame(tick).state_hash
+    note = None
+    if matched:
+        note = (
+            "the hash was wrong once and right when the interval was run again: "
+            "something outside of the state takes part in the step"
+        )
+    before = None
+    if tick > start.tick:
+        _place_before(cursor, tick - 1)
+        while cursor.tick != tick - 1:
+            cursor.advance()
+        before = cursor.state.snapshot()
+        cursor.advance()
+    replayed = cursor.state.snapshot()
+    compared = _compare_at_next_keyframe(cursor, tick)
+    tape = cursor.tape
+    return Finding(
+        tick=tick,
+        expected_hash=tape.state_hash(tick),
+        actual_hash=replayed.hash(),
+        keyframe_tick=start.tick,
+        frames=_frames_around(cursor, tick),
+        before=before,
+        replayed=replayed,
+        compared_tick=compared[0],
+        compared_recorded=compared[1],
+        compared_replayed=compared[2],
+        differences=compare_states(compared[1], compared[2]) if compared[1] and compared[2] else [],
+        note=note or compared[3],
+    )
+
+
+def _place_before(cursor: Cursor, tick: int) -> KeyframePlace:
+    problem = "there is no keyframe before it"
+    for keyframe in cursor.tape.keyframes_at_or_before(tick):
+        try:
+            cursor.place(keyframe)
+        except (CorruptError, TornError) as error:
+            problem = str(error)
+            continue
+        return keyframe
+    raise MissingTickError(tick, problem)
+
+
+def _compare_at_next_keyframe(
+    cursor: Cursor, tick: int
+) -> tuple[int | None, Snapshot | None, Snapshot | None, str | None]:
+    """Run on from the bad tick to the next keyframe: its tick, both states there, and what went wrong on the way."""
+    keyframe = cursor.tape.keyframe_after(tick)
+    if keyframe is None:
+        return None, None, None, "the tape has no later keyframe, so that recorded values are not known"
+    try:
+        recorded = cursor.tape.snapshot(keyframe)
+        while cursor.tick != keyframe.tick:
+            cursor.advance()
+    except (CorruptError, TornError, MissingTickError) as error:
+        return None, None, None, f"the next keyframe cannot be reached: {error}"
+    except Exception as error:  # noqa: BLE001 - a diverged simulation may fail in any way; that is a finding too
+        return keyframe.tick, recorded, None, f"going on from the bad tick, the step raised {type(error).__name__}: {error}"
+    return keyframe.tick, recorded, cursor.state.snapshot(), None
+
+
+def _frames_around(cursor: Cursor, tick: int) -> list[Frame]:
+    frames = []
+    for near in range(tick - FRAMES_AROUND, tick + FRAMES_AROUND + 1):
+        try:
+            frames.append(cursor.tape.frame(near))
+        except (MissingTickError, CorruptError, TornError):
+            continue  # Before the first tick, after the last one, or damaged: the dump shows which ticks it has.
+    return frames
+
+
+def compare_states(recorded: Snapshot, replayed: Snapshot) -> list[FieldDifference]:
+    """The fields that differ between two states, in the arena's order."""
+    if recorded.layout.hash_seed == replayed.layout.hash_seed:
+        rows_by_field = differing_rows(recorded.layout, recorded.arena, replayed.arena)
+        return [
+            _difference(name, numbers, recorded, replayed) for name, numbers in rows_by_field.items()
+        ]
+    found = []
+    for name in dict.fromkeys([*recorded.layout.slots, *replayed.layout.slots]):
+        sides = [_sized(state, name) for state in (recorded, replayed)]
+        if sides[0] is None or sides[1] is None:
+            note = f"only in the {'replayed' if sides[0] is None else 'recorded'} state"
+            found.append(FieldDifference(name, 0, [], None, None, note))
+        elif sides[0].shape != sides[1].shape:
+            note = f"shape {sides[0].shape} recorded, {sides[1].shape} replayed"
+            found.append(FieldDifference(name, 0, [], None, None, note))
+        elif sides[0].tobytes() != sides[1].tobytes():
+            found.append(FieldDifference(name, 0, [], sides[0], sides[1], "capacities differ"))
+    return found
+
+
+def _sized(state: Snapshot, name: str) -> Any:
+    if name not in state.layout.slots:
+        return None
+    return view_rows(state.arena, state.layout.slots[name]) if name == COUNTS_FIELD else state[name]
+
+
+def _difference(name: str, numbers: Any, recorded: Snapshot, replayed: Snapshot) -> FieldDifference:
+    layout: Layout = recorded.layout
+    slot = layout.slots[name]
+    shown = numbers[:ROWS_SHOWN]
+    sizes = slot.rows_shape or (1,)
+    indices = [tuple(int(i) for i in np.unravel_index(number, sizes)) for number in shown]
+    row_shape = slot.shape[len(slot.rows_shape) :]
+    assert math.prod(row_shape) * slot.dtype.itemsize == slot.row_bytes
+    sides = [
+        np.ascontiguousarray(view_rows(state.arena, slot)[shown]).view(slot.dtype).reshape(len(shown), *row_shape)
+        for state in (recorded, replayed)
+    ]
+    return FieldDifference(name, len(numbers), indices, sides[0], sides[1])

@@ -1,0 +1,78 @@
+"""Turn states, inputs and numbers into text and JSON for people and other programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sim.kernel.registry import World
+from sim.kernel.state import Snapshot
+
+VALUES_SHOWN = 64  # A field with more values is shown by its extremes and sum, unless it was asked for by name.
+
+
+def to_json(value: Any) -> Any:
+    """value with arrays as nested lists and bytes as hexadecimal text, ready for the json module."""
+    if isinstance(value, dict):
+        return {str(key): to_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(inner) for inner in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return to_json(value.tolist())
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if isinstance(value, complex):
+        return [value.real, value.imag]
+    return value
+
+
+def field_summary(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    """Dtype, shape and, for a field with values in it, smallest, largest and sum (of integers) or mean (of floats)."""
+    array = snapshot[name]
+    summary: dict[str, Any] = {"dtype": array.dtype.name, "shape": list(array.shape)}
+    if array.size == 1:
+        summary["value"] = array.reshape(())[()].item()
+    elif array.size and array.dtype.kind in "biu":
+        exact = array.astype(object) if array.dtype.itemsize == 8 else array.astype(np.int64)  # Sums beyond 64 bits.
+        summary |= {"min": array.min().item(), "max": array.max().item(), "sum": int(exact.sum())}
+    elif array.size and array.dtype.kind == "f":
+        summary |= {"min": array.min().item(), "max": array.max().item(), "mean": array.mean().item()}
+    return summary
+
+
+def state_summary(snapshot: Snapshot, world: World | None) -> dict[str, str]:
+    """The figures that the world thinks worth showing; without a world, a line for each field."""
+    if world is not None:
+        return dict(world.summarize(snapshot))
+    return {name: describe_field(snapshot, name) for name in snapshot}
+
+
+def describe_field(snapshot: Snapshot, name: str) -> str:
+    """One line about a field: its kind and its values' range."""
+    summary = field_summary(snapshot, name)
+    shape = " × ".join(map(str, summary["shape"])) or "one"
+    rest = ", ".join(f"{key} {_number(summary[key])}" for key in ("value", "min", "max", "sum", "mean") if key in summary)
+    return f"{shape} {summary['dtype']}" + (f": {rest}" if rest else "")
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def picture(field: np.ndarray[Any, Any], width: int) -> list[str]:
+    """A two-dimensional field as lines of text, darker where it is larger; (height, width) in, row 0 on top.
+
+    Cells are gathered into blocks so that a line is at most width characters; a block shows its mean. Characters are
+    about twice as high as wide, so that a block spans twice as many rows as columns.
+    """
+    shades = " ░▒▓█"
+    height_cells, width_cells = field.shape
+    step = max(1, -(-width_cells // width))
+    rows = range(0, height_cells, 2 * step)
+    columns = range(0, width_cells, step)
+    means = np.array([[field[y : y + 2 * step, x : x + step].mean() for x in columns] for y in rows])
+    low, high = means.min(), means.max()
+    scale = (len(shades) - 1) / (high - low) if high > low else 0.0
+    levels = np.ceil((means - low) * scale).astype(int)
+    return ["".join(shades[level] for level in line) for line in levels]

@@ -1,0 +1,269 @@
+"""Open a tape and read frames and keyframes from it, without any simulation.
+
+Reads with pread and never maps the file, because a tape may still be growing or be cut short under a reader.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import attrs
+
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
+from recorder.format.block import Flags, Kind
+from recorder.format.frame import Frame, decode_frames
+from recorder.format.index import Entry
+from recorder.format.keyframe import decode_delta, decode_full
+from recorder.format.plain_data import decode_plain
+from recorder.format.scan import (
+    Contents,
+    Damage,
+    NoTapeError,
+    read_contents,
+    read_header,
+    read_payload,
+    scan_contents,
+)
+from sim.kernel.state import Snapshot
+
+FRAME_BLOCKS_KEPT = 64  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
+FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
+STATUSES = ("intact", "incomplete", "corrupt")
+
+
+@attrs.frozen
+class KeyframePlace:
+    """A keyframe on the tape.
+
+    Attributes:
+        tick: of the state.
+        is_full: or a delta.
+        entry: of its first block.
+    """
+
+    tick: int
+    is_full: bool
+    entry: Entry
+
+
+class Tape:
+    """One tape, open for reading; a context manager."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the tape and find its blocks.
+
+        Raises FileNotFoundError or another OSError if there is no such file, UnreadableError if nothing in it is a
+        block of a tape, UnsupportedVersionError if a newer program wrote it.
+        """
+        self.path = Path(path)
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size_bytes = os.fstat(self._descriptor).st_size
+            self._take(read_contents(self.read, size_bytes))
+        except NoTapeError as error:
+            self.close()
+            raise UnreadableError(path, f"this is no tape: {error}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to size bytes of the file from offset on."""
+        return os.pread(self._descriptor, size, offset)
+
+    def _take(self, contents: Contents) -> None:
+        self.contents = contents
+        by_kind: dict[int, list[Entry]] = {}
+        for entry in contents.entries:
+            by_kind.setdefault(entry.kind, []).append(entry)
+        self._frame_blocks = sorted(by_kind.get(Kind.FRAMES, []), key=lambda entry: entry.first_tick)
+        self._frame_starts = [entry.first_tick for entry in self._frame_blocks]
+        found = by_kind.get(Kind.FULL, []) + by_kind.get(Kind.DELTA, [])
+        places = [KeyframePlace(entry.first_tick, entry.kind == Kind.FULL, entry) for entry in found]
+        self.keyframes = sorted(places, key=lambda place: place.entry.seq)
+        self._fulls = {place.entry.seq: place.entry for place in self.keyframes if place.is_full}
+        self._decode_frame_block = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frame_block)
+        self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
+
+    # --- what there is
+
+    @functools.cached_property
+    def meta(self) -> dict[str, Any]:
+        """How the recording was made (see SPEC.md, META); empty if that block is damaged and the tape is unsealed."""
+        entry = next((entry for entry in self.contents.entries if entry.kind == Kind.META), None)
+        try:
+            if entry is not None:
+                payload = self._payload(entry)
+            elif self.contents.seal is not None:
+                payload = self.contents.seal.meta
+            else:
+                return {}
+            plain = decode_plain(payload)
+        except (ValueError, CorruptError, TornError):
+            return {}
+        return plain if isinstance(plain, dict) else {}
+
+    @property
+    def run_id(self) -> str:
+        """Hexadecimal; empty if the file header is damaged."""
+        return self.contents.header.run_id.hex() if self.contents.header is not None else ""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the recording was closed properly."""
+        return self.contents.seal is not None
+
+    @property
+    def damages(self) -> list[Damage]:
+        """Stretches of the file without sound blocks, as far as headers show."""
+        return self.contents.damages
+
+    @property
+    def status(self) -> str:
+        """"intact" (sealed, whole), "incomplete" (ends without a seal, all before is good) or "corrupt"."""
+        if any(not damage.torn for damage in self.damages):
+            return "corrupt"
+        return "intact" if self.sealed and not self.damages else "incomplete"
+
+    @property
+    def first_tick(self) -> int:
+        """The first tick whose state can be had. Raises MissingTickError if there is none."""
+        if not self.keyframes:
+            raise MissingTickError(0, "the tape has no keyframe yet, so that no state can be had")
+        return self.keyframes[0].tick
+
+    @property
+    def last_tick(self) -> int:
+        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is none."""
+        first = self.first_tick
+        frames = self._frame_blocks[-1].final_tick if self._frame_blocks else first
+        return max(frames, *(place.tick for place in self.keyframes[-1:]), first)
+
+    def missing_ticks(self) -> list[tuple[int, int]]:
+        """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
+        missing, next_tick = [], self.first_tick + 1
+        for entry in self._frame_blocks:
+            if entry.first_tick > next_tick:
+                missing.append((next_tick, entry.first_tick - 1))
+            next_tick = max(next_tick, entry.final_tick + 1)
+        if next_tick <= self.last_tick:
+            missing.append((next_tick, self.last_tick))
+        return missing
+
+    # --- reading
+
+    def frame(self, tick: int) -> Frame:
+        """The frame of one tick. Raises MissingTickError, or CorruptError if its block is damaged."""
+        index = bisect.bisect_right(self._frame_starts, tick) - 1
+        if index < 0 or tick > self._frame_blocks[index].final_tick:
+            raise MissingTickError(tick, "there is no frame of this tick on the tape")
+        entry = self._frame_blocks[index]
+        return self._decode_frame_block(entry)[tick - entry.first_tick]
+
+    def frames(self, first_tick: int, final_tick: int) -> Iterator[Frame]:
+        """The frames of these ticks, both ends included, in order. Raises as frame does."""
+        for tick in range(first_tick, final_tick + 1):
+            yield self.frame(tick)
+
+    def keyframes_at_or_before(self, tick: int) -> list[KeyframePlace]:
+        """Keyframes from which tick can be reached, the nearest first."""
+        return [place for place in reversed(self.keyframes) if place.tick <= tick]
+
+    def keyframe_after(self, tick: int) -> KeyframePlace | None:
+        """The first keyframe at or after tick."""
+        return next((place for place in self.keyframes if place.tick >= tick), None)
+
+    def snapshot(self, place: KeyframePlace) -> Snapshot:
+        """The state at a keyframe, proved by its hash. Raises CorruptError or TornError."""
+        if place.is_full:
+            return self._decode_full(place.entry)
+        seq = place.entry.seq - place.entry.baseline
+        full = self._fulls.get(seq)
+        if full is None:
+            raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
+        tick, snapshot = decode_delta(self._joined(place.entry), self._decode_full(full), place.entry.offset)
+        return self._of_tick(tick, snapshot, place.entry)
+
+    def state_hash(self, tick: int) -> int:
+        """The recorded hash of the state at tick. Raises as frame and snapshot do."""
+        try:
+            return self.frame(tick).state_hash
+        except MissingTickError:
+            place = next((place for place in self.keyframes if place.tick == tick), None)
+            if place is None:
+                raise
+            return self.snapshot(place).hash()
+
+    # --- blocks
+
+    def _read_frame_block(self, entry: Entry) -> list[Frame]:
+        header = read_header(self.read, entry.offset, self.contents.marker)
+        return decode_frames(header, self._payload(entry))
+
+    def _read_full(self, entry: Entry) -> Snapshot:
+        tick, snapshot = decode_full(self._joined(entry), entry.offset)
+        return self._of_tick(tick, snapshot, entry)
+
+    @staticmethod
+    def _of_tick(tick: int, snapshot: Snapshot, entry: Entry) -> Snapshot:
+        if tick != entry.first_tick:
+            raise CorruptError(entry.offset, f"a keyframe of tick {tick} in a block of tick {entry.first_tick}")
+        return snapshot
+
+    def _joined(self, entry: Entry) -> bytes:
+        """The payload of a block and of those that continue it."""
+        parts: list[bytes] = []
+        offset, wanted = entry.offset, entry.seq
+        while True:
+            header = read_header(self.read, offset, self.contents.marker)
+            is_first = not parts
+            if (header.seq, header.kind) != (wanted, entry.kind) or bool(header.flags & Flags.CONTINUATION) == is_first:
+                raise CorruptError(offset, "another block than the one that was expected here")
+            parts.append(read_payload(self.read, header))
+            if not header.flags & Flags.CONTINUES:
+                return b"".join(parts) if len(parts) > 1 else parts[0]
+            offset, wanted = header.end_offset, wanted + 1
+
+    def _payload(self, entry: Entry) -> bytes:
+        header = read_header(self.read, entry.offset, self.contents.marker)
+        if (header.seq, header.kind, header.first_tick) != (entry.seq, entry.kind, entry.first_tick):
+            raise CorruptError(entry.offset, "another block than the one that the index names")
+        return read_payload(self.read, header)
+
+    def distrust_index(self) -> bool:
+        """Find the blocks again by their headers; True if that gave other blocks than the index did."""
+        before = self.contents.entries
+        self._take(scan_contents(self.read, self.contents.size_bytes))
+        return before != self.contents.entries
+
+    def check_blocks(self) -> list[RecordingError]:
+        """Read every block whole; what is wrong, in file order. Raises nothing for damage."""
+        problems: list[RecordingError] = []
+        for entry in self.contents.entries:
+            try:
+                self._joined(entry)
+            except (CorruptError, TornError) as error:
+                problems.append(error)
+        return problems
+
+    # --- closing
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

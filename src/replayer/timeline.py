@@ -1,0 +1,226 @@
+"""Go to any tick of a recording: the replayer's front door.
+
+A timeline has a cursor that ``seek``, ``step`` and ``step_back`` move, and a second, hidden one for reading by index,
+so that looking at another tick does not move the first.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, overload
+
+import attrs
+
+from recorder.errors import DesyncError, MissingTickError
+from replayer.cursor import Arrival, Cursor, MismatchError
+from replayer.desync.dump import write_dump
+from replayer.desync.finding import find_desync
+from replayer.tape import Tape
+from replayer.worlds import Factory, make_simulation
+from sim.kernel.state import Snapshot, State
+
+if TYPE_CHECKING:
+    from replayer.verify import Progress, Report
+
+
+@attrs.frozen
+class SeekReport:
+    """How a seek went.
+
+    Attributes:
+        tick: where the timeline is now.
+        state_hash: of the state there, equal to the recorded one.
+        keyframe_tick: the state it started from: a keyframe, or one still in memory.
+        simulated_ticks: steps run from there.
+        milliseconds: it took, in all.
+    """
+
+    tick: int
+    state_hash: int
+    keyframe_tick: int
+    simulated_ticks: int
+    milliseconds: float
+
+
+class Timeline:
+    """A recording that can be entered at any tick; a context manager.
+
+    ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of them, negative ticks count from the
+    end. ``len(run)`` is the number of ticks, the first one included.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        world: Factory | None = None,
+        *,
+        dump_folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Open a tape; the simulation is made when it is first needed.
+
+        world: makes the simulation, called without arguments; not needed for a registered world.
+        dump_folder: where dumps of desyncs go; None writes none.
+        Raises as Tape does.
+        """
+        self.tape = Tape(path)
+        self._world = world
+        self._dump_folder = None if dump_folder is None else Path(dump_folder)
+        self._cursor: Cursor | None = None
+        self._reader: Cursor | None = None
+        self.last_seek: SeekReport | None = None
+
+    # --- where we are
+
+    @property
+    def tick(self) -> int | None:
+        """The tick that ``state`` is of; None before the first seek."""
+        return self._cursor.tick if self._cursor is not None else None
+
+    @property
+    def state(self) -> State:
+        """The state at ``tick``. Raises ValueError before the first seek."""
+        if self._cursor is None or self._cursor.tick is None:
+            raise ValueError("the timeline stands at no tick: seek first")
+        return self._cursor.state
+
+    @property
+    def first_tick(self) -> int:
+        """The first tick that can be had."""
+        return self.tape.first_tick
+
+    @property
+    def last_tick(self) -> int:
+        """The last tick on the tape."""
+        return self.tape.last_tick
+
+    def __len__(self) -> int:
+        return self.last_tick - self.first_tick + 1
+
+    # --- moving
+
+    def seek(self, tick: int) -> SeekReport:
+        """Go to a tick; negative ones count from the end, -1 is the last.
+
+        Raises:
+            MissingTickError: the tick is not on the tape, or damage keeps us from reaching it.
+            DesyncError: re-simulating gave another state than the run had; names the first such tick.
+            UnknownWorldError and others: as make_simulation raises.
+            Whatever the simulation raises.
+        """
+        start_s = time.perf_counter()
+        wanted = self._absolute(tick)
+        if self._cursor is None:
+            self._cursor = self._make_cursor()
+        arrival = self._go(self._cursor, wanted)
+        milliseconds = (time.perf_counter() - start_s) * 1e3
+        self.last_seek = SeekReport(
+            arrival.tick, arrival.state_hash, arrival.keyframe_tick, arrival.simulated_ticks, milliseconds
+        )
+        return self.last_seek
+
+    def step(self) -> SeekReport:
+        """Go one tick forward. Raises as seek does."""
+        return self.seek(self._standing() + 1)
+
+    def step_back(self) -> SeekReport:
+        """Go one tick back. Raises as seek does."""
+        if self._standing() == self.first_tick:
+            raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
+        return self.seek(self._standing() - 1)
+
+    def _standing(self) -> int:
+        if self.tick is None:
+            raise ValueError("the timeline stands at no tick: seek first")
+        return self.tick
+
+    # --- reading without moving
+
+    def at(self, tick: int) -> Snapshot:
+        """The state at a tick, a copy of its own; the timeline stays where it is. Raises as seek does."""
+        wanted = self._absolute(tick)
+        if self._reader is None:
+            self._reader = self._make_cursor()
+        self._go(self._reader, wanted)
+        return self._reader.state.snapshot()
+
+    @overload
+    def __getitem__(self, ticks: int) -> Snapshot: ...
+    @overload
+    def __getitem__(self, ticks: slice) -> Snapshots: ...
+    def __getitem__(self, ticks: int | slice) -> Snapshot | Snapshots:
+        if isinstance(ticks, slice):
+            count = self.last_tick + 1
+            chosen = range(count)[ticks]
+            return Snapshots(self, [tick for tick in chosen if tick >= self.first_tick])
+        return self.at(ticks)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return iter(self[:])
+
+    # --- checking
+
+    def verify(self, jobs: int = 1, progress: Progress | None = None) -> Report:
+        """Re-simulate every interval and compare every hash; see verify.verify_tape for the rest."""
+        from replayer.verify import verify_tape  # noqa: PLC0415 - it opens timelines itself
+
+        return verify_tape(self.tape.path, self._world, jobs=jobs, progress=progress, dump_folder=self._dump_folder)
+
+    # --- inside
+
+    def _make_cursor(self) -> Cursor:
+        return Cursor(self.tape, make_simulation(self.tape, self._world))
+
+    def _absolute(self, tick: int) -> int:
+        first, last = self.first_tick, self.last_tick
+        wanted = tick + last + 1 if tick < 0 else tick
+        if not first <= wanted <= last:
+            raise MissingTickError(tick, f"the tape has ticks {first} to {last}")
+        return wanted
+
+    def _go(self, cursor: Cursor, tick: int) -> Arrival:
+        try:
+            return cursor.seek(tick)
+        except MismatchError as mismatch:
+            raise self._desync(cursor, mismatch) from None
+
+    def _desync(self, cursor: Cursor, mismatch: MismatchError) -> DesyncError:
+        """Find the first bad tick at or before the one where the hash was wrong, and keep a dump of it."""
+        finding = find_desync(cursor, mismatch.tick)
+        path = write_dump(self._dump_folder, self.tape, finding) if self._dump_folder is not None else None
+        return DesyncError(finding.tick, finding.expected_hash, finding.actual_hash, path, finding)
+
+    def close(self) -> None:
+        """Close the tape."""
+        self.tape.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Snapshots(Sequence[Snapshot]):
+    """The states at some ticks, made one by one when they are asked for."""
+
+    def __init__(self, timeline: Timeline, ticks: Sequence[int]) -> None:
+        self._timeline = timeline
+        self.ticks = ticks
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+    @overload
+    def __getitem__(self, index: slice) -> Snapshots: ...
+    def __getitem__(self, index: int | slice) -> Snapshot | Snapshots:
+        if isinstance(index, slice):
+            return Snapshots(self._timeline, self.ticks[index])
+        return self._timeline.at(self.ticks[index])

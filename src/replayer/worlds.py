@@ -1,0 +1,98 @@
+"""Get the simulation that a tape was recorded from: a registered world, or what the user gives."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from replayer.tape import Tape
+from sim.kernel.registry import UnknownWorldError, find_world
+from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
+
+Factory = Callable[[], Any]
+
+
+def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
+    """A simulation for this tape, in whatever state; it is restored from a keyframe afterwards.
+
+    factory: called without arguments; None looks the tape's world up in the registry.
+
+    Raises UnknownWorldError if the tape names no world or one that is not installed, ConfigError if the world refuses
+    the tape's configuration, TypeError if factory makes no simulation, ValueError if it makes one with other fields.
+    """
+    if factory is not None:
+        simulation = as_simulation(factory())
+    else:
+        world = tape.meta.get("world")
+        match world:
+            case {"name": str(name), "config": dict(config)}:
+                simulation = find_world(name).make(config)
+            case _:
+                recorded = tape.meta.get("simulation", "an unknown class")
+                raise UnknownWorldError(
+                    f"the tape names no registered world (it was recorded from {recorded}): "
+                    "say which simulation to use, world=… in Python or --sim module:factory on the command line"
+                )
+    _ensure_same_fields(tape, simulation)
+    return simulation
+
+
+def _ensure_same_fields(tape: Tape, simulation: Simulation) -> None:
+    """Refuse a simulation whose fields have other names or dtypes: its step would read something else."""
+    if isinstance(simulation, ArenaOfSaved) or not tape.keyframes:
+        return
+    recorded, present = (
+        {name: slot.dtype.str for name, slot in layout.slots.items()}
+        for layout in (tape.snapshot(tape.keyframes[0]).layout, simulation.state.layout)
+    )
+    if recorded != present:
+        other = sorted({*recorded.items()} ^ {*present.items()})
+        raise ValueError(
+            "the simulation has other fields than the tape: "
+            + ", ".join(f"{name} {dtype} only {'recorded' if recorded.get(name) == dtype else 'present'}" for name, dtype in other)
+        )
+
+
+def version_note(tape: Tape) -> str | None:
+    """One sentence if the tape's world is installed in another version than it was recorded with, else None."""
+    match tape.meta.get("world"):
+        case {"name": str(name), "version": int(version)}:
+            try:
+                installed = find_world(name).version
+            except UnknownWorldError:
+                return None
+            if installed != version:
+                return f"recorded with version {version} of {name}, version {installed} is installed: expect a desync"
+    return None
+
+
+def load_factory(spec: str) -> Factory:
+    """The factory that a user names as ``module:attribute``, imported from the current folder or what is installed.
+
+    Raises ValueError, in one sentence, if there is no such thing.
+    """
+    module_name, _, attribute = spec.partition(":")
+    if not module_name or not attribute:
+        raise ValueError(f"{spec!r}: module:factory was expected, for example walkers:Walkers")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{spec}: {error}{_hidden_by_us(module_name)}") from None
+    if not callable(found):
+        raise ValueError(f"{spec} is {type(found).__name__}, not something to be called")
+    return found  # type: ignore[no-any-return]
+
+
+def _hidden_by_us(module_name: str) -> str:
+    top = module_name.partition(".")[0]
+    if top in {"sim", "recorder", "replayer"} and (Path.cwd() / f"{top}.py").exists():
+        return f"; {Path.cwd() / f'{top}.py'} has the name of a package of ours: give that file another name"
+    return ""

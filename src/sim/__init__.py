@@ -1,0 +1,30 @@
+"""Simulations as states with one step: what a world is made of. The recorder and the replayer build on this."""
+
+from sim.kernel.changes import UnmarkedWriteError
+from sim.kernel.keyed_random import KeyedRandom, RandomStream
+from sim.kernel.registry import ConfigError, Origin, UnknownWorldError, World, find_world, world_names
+from sim.kernel.schema import Blob, Field, Schema, Table
+from sim.kernel.simulation import Phase, SavedSimulation, Simulation, run_phases
+from sim.kernel.state import Snapshot, State
+
+__all__ = [
+    "Blob",
+    "ConfigError",
+    "Field",
+    "KeyedRandom",
+    "Origin",
+    "Phase",
+    "RandomStream",
+    "SavedSimulation",
+    "Schema",
+    "Simulation",
+    "Snapshot",
+    "State",
+    "Table",
+    "UnknownWorldError",
+    "UnmarkedWriteError",
+    "World",
+    "find_world",
+    "run_phases",
+    "world_names",
+]

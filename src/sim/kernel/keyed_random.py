@@ -1,0 +1,123 @@
+"""Random words by key: what is drawn depends on the key alone, never on what was drawn before.
+
+The generator is Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11), written in
+integer NumPy operations that give the same words on every platform and NumPy release. A key is
+(seed, phase, tick, entity); a local change in a world disturbs no draw elsewhere.
+
+``RandomStream`` is the ordinary, sequential kind for worlds that want one: its whole state is four words of a field.
+
+Counter layout, four 32-bit words: draw block | entity, low 32 | tick, low 32 | phase 8, tick high 8, entity high 16.
+The Philox key is the seed, low word first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+GENERATOR_NAME = "philox4x32-10/1"  # Name and version of generator and counter layout, written to the tape.
+PHASE_MAX = (1 << 8) - 1
+TICK_MAX = (1 << 40) - 1
+ENTITY_MAX = (1 << 48) - 1
+RANGE_MAX = 1 << 32  # A range is mapped from one 32-bit word.
+
+_ROUNDS = 10
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)  # Constants of the Philox paper, section 4.3.
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_LOW = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+
+Words = npt.NDArray[np.uint64]
+
+
+def philox_words(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> npt.NDArray[np.uint64]:
+    """Philox4x32-10 of each counter.
+
+    counter: four integers or integer arrays that broadcast together, each below 2**32. key: two such integers.
+    Returns (..., 4) uint64, each below 2**32.
+    """
+    a, b, c, d = (np.asarray(word, dtype=np.uint64) for word in counter)
+    first, second = (np.uint64(multiplier) for multiplier in _MULTIPLIERS)
+    key0, key1 = key
+    for _ in range(_ROUNDS):
+        product0, product1 = first * a, second * c
+        a = (product1 >> _SHIFT) ^ b ^ np.uint64(key0)
+        b = product1 & _LOW
+        c = (product0 >> _SHIFT) ^ d ^ np.uint64(key1)
+        d = product0 & _LOW
+        key0, key1 = (key0 + _WEYL[0]) & 0xFFFFFFFF, (key1 + _WEYL[1]) & 0xFFFFFFFF
+    return np.stack(np.broadcast_arrays(a, b, c, d), axis=-1)
+
+
+class KeyedRandom:
+    """Draws by (phase, tick, entity) under one seed; holds nothing but the seed."""
+
+    def __init__(self, seed: int) -> None:
+        """seed: 0 to 2**64 - 1. Raises ValueError outside of that."""
+        if not 0 <= seed < 1 << 64:
+            raise ValueError(f"seed {seed}: 0 to 2**64 - 1 was expected")
+        self._key = (seed & 0xFFFFFFFF, seed >> 32)
+
+    def words(self, phase: int, tick: int, entities: Any, block: int = 0) -> Words:
+        """Four random words for each entity.
+
+        entities: integer or (n,) integers, 0 to ENTITY_MAX. block: a further four words for each number.
+        Returns (..., 4) uint64, each below 2**32. Raises ValueError if phase or tick is out of range.
+        """
+        if not (0 <= phase <= PHASE_MAX and 0 <= tick <= TICK_MAX):
+            raise ValueError(f"phase {phase}, tick {tick}: at most {PHASE_MAX} and {TICK_MAX}")
+        ids = np.asarray(entities).astype(np.uint64)
+        top = np.uint64(phase << 24 | (tick >> 32) << 16) | (ids >> _SHIFT)
+        return philox_words((block, ids & _LOW, tick & 0xFFFFFFFF, top), self._key)
+
+
+def scale_words(words: Words, range_size: Any) -> npt.NDArray[np.int64]:
+    """Map 32-bit words to 0 … range_size - 1 by multiply and shift: floor(word × range_size / 2**32).
+
+    range_size: an integer or array from 1 to RANGE_MAX. No value's probability is off by more than 2**-32, the price
+    of drawing exactly one word each.
+    """
+    return ((words * np.asarray(range_size, dtype=np.uint64)) >> _SHIFT).astype(np.int64)
+
+
+class RandomStream:
+    """A sequential stream of random words whose whole state lies in four uint64 words of a field.
+
+    words[0] is the seed, words[1] the stream's number, words[2] how many words were drawn, words[3] is 0.
+    Because the count is kept, the number of draws between two ticks is a subtraction.
+    """
+
+    def __init__(self, words: npt.NDArray[np.uint64]) -> None:
+        """words: a (4,) uint64 view of the state, which the stream reads and advances in place."""
+        if words.shape != (4,) or words.dtype != np.uint64:
+            raise ValueError(f"a stream lives in a (4,) uint64 field, not {words.shape} {words.dtype}")
+        self._words = words
+
+    @staticmethod
+    def seed(words: npt.NDArray[np.uint64], seed: int, stream: int = 0) -> RandomStream:
+        """Start a stream in words. seed: 0 to 2**64 - 1; stream: 0 to ENTITY_MAX, one a purpose."""
+        made = RandomStream(words)
+        words[:] = (seed, stream, 0, 0)
+        return made
+
+    @property
+    def drawn_count(self) -> int:
+        """Words drawn since the stream was started."""
+        return int(self._words[2])
+
+    def words(self, count: int) -> Words:
+        """The next count words, (count,) uint64, each below 2**32."""
+        seed, stream, drawn = (int(word) for word in self._words[:3])
+        blocks = np.arange(drawn // 4, (drawn + count + 3) // 4, dtype=np.uint64)
+        counter = (blocks & _LOW, stream & 0xFFFFFFFF, blocks >> _SHIFT, 0xFF000000 | stream >> 32)
+        made = philox_words(counter, (seed & 0xFFFFFFFF, seed >> 32)).reshape(-1)
+        self._words[2] = drawn + count
+        return made[drawn % 4 : drawn % 4 + count]
+
+    def integers(self, low: int, high: int, count: int) -> npt.NDArray[np.int64]:
+        """count integers from low to high - 1, (count,) int64. Raises ValueError if the range is empty or too wide."""
+        if not 1 <= high - low <= RANGE_MAX:
+            raise ValueError(f"a range of {high - low} values from {low} to {high}")
+        return low + scale_words(self.words(count), high - low)

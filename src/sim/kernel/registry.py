@@ -1,0 +1,99 @@
+"""Find a world by its name, through entry points, so that a tape can say which world it is of.
+
+A tape holds a name, a version and a configuration; only what is installed under the entry point group ``sim.worlds``
+can answer to the name. Nothing a tape says is imported or run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import Any
+
+import attrs
+
+from sim.kernel.simulation import Simulation
+from sim.kernel.state import Snapshot
+
+ENTRY_POINT_GROUP = "sim.worlds"
+
+InputSource = Callable[[int], list[dict[str, Any]]]  # From a tick to the inputs that lead to it.
+Config = Mapping[str, Any]
+
+
+class UnknownWorldError(LookupError):
+    """No installed world has this name; the message lists those that are installed."""
+
+
+class ConfigError(ValueError):
+    """A scenario or configuration is wrong.
+
+    Attributes:
+        key: the place, for example ``flora[0].growth_percent``; empty if it is the whole.
+        problem: what was expected and what was found.
+    """
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(key, problem)
+        self.key = key
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.problem}" if self.key else self.problem
+
+
+@attrs.frozen
+class Origin:
+    """How a simulation was made, so that it can be made again.
+
+    Attributes:
+        world: the registered name.
+        version: of the world's step; it changes whenever the same inputs give other states.
+        config: plain data (what a TOML file can hold).
+    """
+
+    world: str
+    version: int
+    config: Config
+
+
+@attrs.frozen
+class World:
+    """A registered world: a named, versioned factory.
+
+    Attributes:
+        name: under which it is registered.
+        version: see Origin.
+        make: from a configuration to a simulation at tick 0; raises ConfigError.
+        inputs: from a configuration to what its scenario sends at each tick; raises ConfigError.
+        summarize: from a snapshot to a few figures worth showing, by name.
+        picture_field: the field that shows best as a map; None if there is none.
+        scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
+    """
+
+    name: str
+    version: int
+    make: Callable[[Config], Simulation]
+    inputs: Callable[[Config], InputSource]
+    summarize: Callable[[Snapshot], Mapping[str, str]]
+    picture_field: str | None = None
+    scenarios: Any = None
+
+
+def world_names() -> list[str]:
+    """The names of all installed worlds, sorted."""
+    return sorted({point.name for point in metadata.entry_points(group=ENTRY_POINT_GROUP)})
+
+
+def find_world(name: str) -> World:
+    """The installed world of this name.
+
+    Raises UnknownWorldError, with the names that are installed; TypeError if the entry point leads to no World.
+    """
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == name:
+            world = point.load()
+            if not isinstance(world, World):
+                raise TypeError(f"the entry point {name} leads to {type(world).__name__}, not to a World")
+            return world
+    raise UnknownWorldError(f"no world named {name!r} is installed; installed: {', '.join(world_names()) or 'none'}")

@@ -1,0 +1,169 @@
+"""Say what a simulation is: a state and one step; or save, load and a step, which get a state of their own here.
+
+Everything that advances a simulation (recording, seeking, verifying) goes through ``as_simulation`` and the one
+``step``; there is no second implementation for replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+import attrs
+import numpy as np
+
+from sim.kernel.schema import Blob, Field, Schema
+from sim.kernel.state import Snapshot, State
+
+SAVED_BYTES_FIELD = "saved"  # The one field of a simulation whose save() returns plain bytes.
+
+Saved = bytes | Mapping[str, "np.ndarray[Any, Any] | np.generic | bytes"]
+
+
+@runtime_checkable
+class Simulation(Protocol):
+    """A simulation whose whole state lies in ``state``.
+
+    ``step`` takes the state from tick t - 1 to tick t; it reads and writes ``state`` and nothing else that lasts.
+    Optional members: ``phases`` (see Phase), ``marks_writes = True`` (every write to the state is marked, see
+    State.mark), ``origin`` (how to build it again, see registry.py) and ``after_restore()``, called when the state
+    was replaced from outside.
+    """
+
+    state: State
+
+    def step(self, inputs: Any) -> None:
+        """Advance by one tick. inputs: plain data, as recorded."""
+
+
+@runtime_checkable
+class SavedSimulation(Protocol):
+    """A simulation that keeps its state elsewhere and can save and load it whole.
+
+    ``load(save())`` must restore everything that the next step reads, on a fresh instance and on a used one.
+    """
+
+    def save(self) -> Saved:
+        """The whole state: bytes, or arrays and bytes by name."""
+
+    def load(self, saved: Saved) -> None:
+        """Become the state that save() returned."""
+
+    def step(self, inputs: Any) -> None:
+        """Advance by one tick."""
+
+
+@attrs.frozen
+class Phase:
+    """One named part of a step.
+
+    Attributes:
+        name: short, lower case, for findings ("phase lifecycle").
+        run: called with the inputs of the tick.
+    """
+
+    name: str
+    run: Callable[[Any], None]
+
+
+def run_phases(phases: Sequence[Phase], inputs: Any) -> None:
+    """Run the phases of one step in their order: the whole body of ``step`` in a world with phases."""
+    for phase in phases:
+        phase.run(inputs)
+
+
+class ArenaOfSaved:
+    """Makes a save/load simulation look like one with an arena, by copying what it saves after each step."""
+
+    marks_writes = False
+    state: State
+
+    def __init__(self, inner: SavedSimulation) -> None:
+        """Raises TypeError or ValueError if save() returns something else than the protocol says."""
+        self.inner = inner
+        saved = inner.save()
+        self._returns_bytes = isinstance(saved, bytes)
+        self._kind: tuple[Any, ...] = ()
+        self._pack(_as_mapping(saved))
+
+    @property
+    def origin(self) -> Any:
+        """Where inner says that it comes from, if it does."""
+        return getattr(self.inner, "origin", None)
+
+    def step(self, inputs: Any) -> None:
+        """Step the inner simulation and copy its saved state into the arena."""
+        self.inner.step(inputs)
+        self._pack(_as_mapping(self.inner.save()))
+
+    def after_restore(self) -> None:
+        """Load the arena's content into the inner simulation."""
+        state = self.state
+        blobs = {entry.name for entry in state.layout.schema.entries if isinstance(entry, Blob)}
+        self._kind = ()  # The layout may be another one now; the next step compares anew.
+        saved = {name: state.blob(name) if name in blobs else state[name].copy() for name in state}
+        self.inner.load(saved[SAVED_BYTES_FIELD] if self._returns_bytes else saved)
+
+    def _pack(self, saved: Mapping[str, Any]) -> None:
+        kind = tuple((name, getattr(value, "dtype", None), getattr(value, "shape", None)) for name, value in saved.items())
+        if kind != self._kind:
+            schema = _schema_of(saved)
+            if hasattr(self, "state"):
+                self.state.replace_schema(schema)
+            else:
+                self.state = State(schema)
+            self._kind = kind
+        for name, value in saved.items():
+            if isinstance(value, bytes):
+                self.state.set_blob(name, value)
+            else:
+                self.state[name][...] = value
+
+
+def _as_mapping(saved: Any) -> Mapping[str, Any]:
+    if isinstance(saved, bytes):
+        return {SAVED_BYTES_FIELD: saved}
+    if not isinstance(saved, Mapping) or not saved:
+        raise TypeError(f"save() returned {type(saved).__name__}: bytes, or a mapping of arrays and bytes was expected")
+    return saved
+
+
+def _schema_of(saved: Mapping[str, Any]) -> Schema:
+    entries: list[Field | Blob] = []
+    for name, value in saved.items():
+        if isinstance(value, bytes):
+            entries.append(Blob(name))
+        elif isinstance(value, np.ndarray | np.generic):
+            entries.append(Field(name, value.dtype, value.shape))
+        else:
+            raise TypeError(
+                f"save()[{name!r}] is {type(value).__name__}: a NumPy array, a NumPy number or bytes was expected"
+            )
+    return Schema(*entries)
+
+
+def as_simulation(candidate: object) -> Simulation:
+    """The candidate itself if it has a State, or an arena around it if it has save and load.
+
+    Raises TypeError, naming what is missing, if it is neither.
+    """
+    if _has_state(candidate):
+        return candidate
+    if isinstance(candidate, SavedSimulation):
+        return ArenaOfSaved(candidate)
+    raise TypeError(
+        f"{type(candidate).__name__} is no simulation: it needs .state (a sim.State) and .step(inputs), "
+        "or .save(), .load(saved) and .step(inputs)"
+    )
+
+
+def _has_state(candidate: object) -> TypeGuard[Simulation]:
+    return isinstance(getattr(candidate, "state", None), State) and callable(getattr(candidate, "step", None))
+
+
+def restore(simulation: Simulation, snapshot: Snapshot) -> None:
+    """Put the simulation into the state of snapshot, wherever it keeps that state."""
+    simulation.state.restore(snapshot)
+    after = getattr(simulation, "after_restore", None)
+    if after is not None:
+        after()

@@ -1,0 +1,283 @@
+"""Hold everything that the next step reads in one contiguous, aligned arena with a NumPy view for each field.
+
+So a snapshot is one memcpy, the state hash one call and a scan for changes one pass over memory.
+
+Invariants:
+    1. Bytes of the arena that no live row, blob or field owns are zero, so that equal states have equal arenas.
+    2. Growing a table or blob makes a new arena and a new Layout; the old views become read-only.
+    3. A Snapshot never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.changes import ChangeMarks, comparable
+from sim.kernel.hashing import hash_arena, hash_field
+from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Layout, Schema, Slot, make_layout
+
+Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+
+
+def make_arena(size_bytes: int) -> Bytes:
+    """Zeroed memory of size_bytes, starting at a multiple of ALIGNMENT_BYTES."""
+    memory = np.zeros(size_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT_BYTES
+    return memory[start : start + size_bytes]
+
+
+def view_field(arena: Bytes, slot: Slot) -> Array:
+    """The field at slot as an array on the arena's own memory, at its full capacity."""
+    return arena[slot.offset : slot.offset + slot.size_bytes].view(slot.dtype).reshape(slot.shape)
+
+
+def view_rows(arena: Bytes, slot: Slot) -> Bytes:
+    """The field at slot as (row_count, row_bytes) uint8, on the arena's own memory."""
+    return arena[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, slot.row_bytes)
+
+
+@attrs.frozen(eq=False, repr=False)
+class Snapshot:
+    """A whole state at one tick, in memory, never changing.
+
+    Attributes:
+        layout: what lies where.
+        arena: (layout.size_bytes,) uint8, read-only.
+    """
+
+    layout: Layout
+    arena: Bytes
+
+    def __attrs_post_init__(self) -> None:
+        if self.arena.shape != (self.layout.size_bytes,):
+            raise ValueError(f"{self.arena.shape} bytes for a layout of {self.layout.size_bytes}")
+        self.arena.flags.writeable = False
+
+    def __getitem__(self, name: str) -> Array:
+        """The field called name, live rows only, read-only; KeyError names the fields there are."""
+        slot = _find_slot(self.layout, name)
+        view = view_field(self.arena, slot)
+        return view if slot.owner is None else view[: self.count(slot.owner)]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the fields, in the arena's order."""
+        return (name for name in self.layout.slots if name != COUNTS_FIELD)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"<Snapshot of {len(self)} fields, {self.layout.size_bytes} bytes, hash {self.hash():016x}>"
+
+    def count(self, name: str) -> int:
+        """Rows of the table, or bytes of the blob, called name."""
+        return int(view_field(self.arena, self.layout.slots[COUNTS_FIELD])[self.layout.count_index[name]])
+
+    def blob(self, name: str) -> bytes:
+        """The bytes of the blob called name."""
+        return self[name].tobytes()
+
+    def hash(self) -> int:
+        """The state hash, xxh3-64 (see hashing.py)."""
+        return hash_arena(self.layout, self.arena)
+
+
+class State:
+    """The state of a running simulation: an arena that a world reads and writes through views.
+
+    ``state["plants.energy"]`` is a view of the live rows; take it anew in each phase, since growing a table
+    replaces it. Writes through a view are plain NumPy; a world that records by marks calls ``mark`` for the rows
+    it wrote, or writes with ``set``, which marks what really changed.
+    """
+
+    def __init__(self, schema: Schema, capacities: Mapping[str, int] | None = None) -> None:
+        """Make a state in which every number is 0 and every table empty.
+
+        capacities: rows of each table and bytes of each blob to make room for; the schema's own by default.
+        Raises ValueError as make_layout does.
+        """
+        self._marks: list[ChangeMarks] = []
+        self._adopt(make_layout(schema, capacities))
+
+    def _adopt(self, layout: Layout) -> None:
+        self.layout = layout
+        self.arena = make_arena(layout.size_bytes)
+        self._views = {name: view_field(self.arena, slot) for name, slot in layout.slots.items()}
+        self._count_index = layout.count_index
+        self._counts: Array = self._views.get(COUNTS_FIELD, np.zeros(0, np.int64))
+        self._owned = {name: self._count_index[slot.owner] for name, slot in layout.slots.items() if slot.owner}
+        for marks in self._marks:
+            marks.start_over(layout)
+
+    # --- reading
+
+    def __getitem__(self, name: str) -> Array:
+        """The field called name as a writable view: the live rows of a column or blob, else the whole array.
+
+        Raises KeyError, with the names there are, for any other name.
+        """
+        try:
+            view = self._views[name]
+        except KeyError:
+            _find_slot(self.layout, name)
+            raise
+        owner = self._owned.get(name)
+        return view if owner is None else view[: self._counts[owner]]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the fields, in the arena's order."""
+        return (name for name in self.layout.slots if name != COUNTS_FIELD)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def count(self, name: str) -> int:
+        """Rows in use of the table, or bytes in use of the blob, called name."""
+        return int(self._counts[self._count_index[name]])
+
+    def blob(self, name: str) -> bytes:
+        """The bytes of the blob called name."""
+        return self[name].tobytes()
+
+    def hash(self) -> int:
+        """The state hash, xxh3-64 over the whole arena (see hashing.py)."""
+        return hash_arena(self.layout, self.arena)
+
+    def field_hash(self, name: str) -> int:
+        """xxh3-64 of one field's bytes, unused capacity included."""
+        return hash_field(self.arena, _find_slot(self.layout, name))
+
+    # --- writing
+
+    def set(self, name: str, rows: Any, values: Any) -> None:
+        """Write values to rows (flat row numbers, a mask or a slice) and mark those that changed.
+
+        values: anything that broadcasts to (rows given, *shape of one row).
+        Writing an equal value marks nothing. Bytes are compared, so that -0.0 differs from 0.0 and a NaN equals
+        itself. Raises KeyError, IndexError or ValueError as NumPy does; the state is then unchanged.
+        """
+        slot = _find_slot(self.layout, name)
+        view = self[name].reshape(-1, *slot.shape[len(slot.rows_shape) :])
+        if not self._marks:
+            view[rows] = values
+            return
+        numbers = _row_numbers(rows, len(view))
+        words = comparable(self.arena, slot)
+        before = words[numbers]
+        view[rows] = values
+        differs = words[numbers] != before
+        self.mark(name, numbers[differs if differs.ndim == 1 else differs.any(axis=1)])
+
+    def mark(self, name: str, rows: Any = None) -> None:
+        """Say that the rows of a field were written: flat row numbers, a mask or a slice; all rows by default."""
+        for marks in self._marks:
+            marks.mark(name, rows)
+
+    def add_rows(self, table: str, row_count: int) -> slice:
+        """Append row_count rows of zeros and return their place; grows the table when it is full.
+
+        After growth every view taken before is read-only and stale: take views anew.
+        Raises ValueError if row_count is negative, KeyError for an unknown table.
+        """
+        if row_count < 0:
+            raise ValueError(f"{row_count} rows to add")
+        start = self.count(table)
+        self._set_count(table, start + row_count)
+        return slice(start, start + row_count)
+
+    def truncate_rows(self, table: str, row_count: int) -> None:
+        """Keep the first row_count rows and clear the rest, in memory too.
+
+        Raises ValueError if there are fewer rows than that, KeyError for an unknown table.
+        """
+        now = self.count(table)
+        if not 0 <= row_count <= now:
+            raise ValueError(f"table {table} has {now} rows, cannot keep {row_count}")
+        for name, slot in self.layout.slots.items():
+            if slot.owner == table:
+                self._views[name][row_count:now] = 0
+                self.mark(name, slice(row_count, now))
+        self._set_count(table, row_count)
+
+    def set_blob(self, name: str, value: bytes) -> None:
+        """Replace the bytes of the blob called name; its room doubles when value is longer."""
+        now = self.count(name)
+        if len(value) < now:
+            self._views[name][len(value) : now] = 0
+        self._set_count(name, len(value))
+        self._views[name][: len(value)] = np.frombuffer(value, np.uint8)
+        self.mark(name, slice(0, max(now, len(value))))
+
+    def _set_count(self, name: str, count: int) -> None:
+        if count > self.layout.capacities[name]:
+            self._relayout(self.layout.grown(name, count))
+        self._counts[self._count_index[name]] = count
+        self.mark(COUNTS_FIELD)
+
+    def _relayout(self, layout: Layout) -> None:
+        """Move to a layout of the same fields with more room, keeping all values."""
+        old_views = self._views
+        self._adopt(layout)
+        for name, old in old_views.items():
+            self._views[name][: len(old)] = old if old.ndim else old[()]
+            old.flags.writeable = False  # Invariant 2: a write through a stale view fails instead of vanishing.
+
+    def replace_schema(self, schema: Schema) -> None:
+        """Hold the fields of another schema from now on, all zero; room that blobs and tables had is kept.
+
+        Nothing happens if the fields are the same.
+        """
+        if schema != self.layout.schema:
+            had = self.layout.capacities
+            wanted = schema.initial_capacities()
+            self._adopt(make_layout(schema, {name: had.get(name, size) for name, size in wanted.items()}))
+
+    # --- whole states
+
+    def snapshot(self) -> Snapshot:
+        """A copy of the whole state: one memcpy."""
+        copy = make_arena(self.layout.size_bytes)
+        np.copyto(copy, self.arena)
+        return Snapshot(self.layout, copy)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Become the state that snapshot holds, its layout included; every row counts as changed."""
+        if snapshot.layout.hash_seed != self.layout.hash_seed:
+            self._adopt(snapshot.layout)
+        np.copyto(self.arena, snapshot.arena)
+        for marks in self._marks:
+            marks.mark_everything()
+
+    # --- tracking changes
+
+    def attach_marks(self) -> ChangeMarks:
+        """Give a consumer change masks of its own; from now on every mark reaches them too."""
+        marks = ChangeMarks(self.layout)
+        self._marks.append(marks)
+        return marks
+
+    def detach_marks(self, marks: ChangeMarks) -> None:
+        """Stop feeding marks that attach_marks gave."""
+        self._marks.remove(marks)
+
+
+def _find_slot(layout: Layout, name: str) -> Slot:
+    slot = layout.slots.get(name)
+    if slot is None:
+        known = ", ".join(known for known in layout.slots if known != COUNTS_FIELD)
+        raise KeyError(f"no field {name!r}; the fields are {known}")
+    return slot
+
+
+def _row_numbers(rows: Any, row_count: int) -> npt.NDArray[np.int64]:
+    """The flat row numbers that an index along one axis of row_count rows selects."""
+    if isinstance(rows, slice):
+        return np.arange(*rows.indices(row_count))
+    index = np.atleast_1d(np.asarray(rows))
+    return np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.int64, copy=False)
