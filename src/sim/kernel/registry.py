@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Any
 
 import attrs
+import numpy.typing as npt
 
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
@@ -66,8 +67,8 @@ class World:
         version: see Origin.
         make: from a configuration to a simulation at tick 0; raises ConfigError.
         inputs: from a configuration to what its scenario sends at each tick; raises ConfigError.
-        summarize: from a snapshot to a few figures worth showing, by name.
-        picture_field: the field that shows best as a map; None if there is none.
+        summarize: from a configuration and a snapshot to a few figures worth showing, by name.
+        picture: from a snapshot to the layer that shows best as a map, (height, width); None if there is none.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
     """
 
@@ -75,8 +76,8 @@ class World:
     version: int
     make: Callable[[Config], Simulation]
     inputs: Callable[[Config], InputSource]
-    summarize: Callable[[Snapshot], Mapping[str, str]]
-    picture_field: str | None = None
+    summarize: Callable[[Config, Snapshot], Mapping[str, str]]
+    picture: Callable[[Snapshot], npt.NDArray[Any]] | None = None
     scenarios: Any = None
 
 

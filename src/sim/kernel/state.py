@@ -225,7 +225,7 @@ class State:
         old_views = self._views
         self._adopt(layout)
         for name, old in old_views.items():
-            self._views[name][: len(old)] = old if old.ndim else old[()]
+            self._views[name][tuple(slice(size) for size in old.shape)] = old
             old.flags.writeable = False  # Invariant 2: a write through a stale view fails instead of vanishing.
 
     def replace_schema(self, schema: Schema) -> None:

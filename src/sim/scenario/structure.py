@@ -1,0 +1,115 @@
+"""Turn plain data, as TOML gives it, into attrs classes; a mistake names the key and says what was expected.
+
+cattrs does the structuring; here are the types with bounds, and the one line that a user reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import attrs
+import cattrs
+from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+
+from sim.kernel.fixed_point import from_number
+from sim.kernel.registry import ConfigError
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Whole:
+    """Bounds of a whole number, both included. Used as ``Annotated[int, Whole(0, 9)]``."""
+
+    low: int
+    high: int
+
+
+@attrs.frozen
+class Decimal:
+    """Bounds of a decimal number that becomes fixed point. Used as ``Annotated[int, Decimal(0, 9)]``."""
+
+    low: int
+    high: int
+
+
+def structure(plain: Mapping[str, Any], target: type[T]) -> T:
+    """An instance of the attrs class target from plain data. Raises ConfigError for the first mistake."""
+    try:
+        return _CONVERTER.structure(plain, target)
+    except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError) as error:
+        raise _first_problem(error, "") from None
+
+
+def _structure_bounded(value: Any, annotated: Any) -> int:
+    bounds = get_args(annotated)[1]
+    whole = isinstance(bounds, Whole)
+    allowed = int if whole else int | float
+    what = f"a {'whole' if whole else 'decimal'} number from {bounds.low} to {bounds.high} was expected"
+    if isinstance(value, bool) or not isinstance(value, allowed) or not bounds.low <= value <= bounds.high:
+        raise ConfigError("", f"{what}, found {value!r}")
+    return value if whole and isinstance(value, int) else from_number(value)
+
+
+def _structure_exact(value: Any, wanted: type) -> Any:
+    if type(value) is not wanted:
+        names = {str: "text", bool: "true or false", int: "a whole number"}
+        raise ConfigError("", f"{names[wanted]} was expected, found {value!r}")
+    return value
+
+
+def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise ConfigError("", f"a list was expected, found {value!r}")
+    inner = get_args(wanted)[0]
+    made = []
+    for index, item in enumerate(value):
+        try:
+            made.append(_CONVERTER.structure(item, inner))
+        except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError) as error:
+            raise _first_problem(error, f"[{index}]") from None
+    return tuple(made)
+
+
+def _is_bounded(wanted: Any) -> bool:
+    return get_origin(wanted) is Annotated and isinstance(get_args(wanted)[1], Whole | Decimal)
+
+
+def _is_list(wanted: Any) -> bool:
+    return get_origin(wanted) is tuple and get_args(wanted)[1:] == (...,)
+
+
+def _make_converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    for exact in (str, bool):
+        converter.register_structure_hook(exact, _structure_exact)
+    converter.register_structure_hook_func(_is_list, _structure_list)
+    converter.register_structure_hook_func(_is_bounded, _structure_bounded)
+    return converter
+
+
+_CONVERTER = _make_converter()
+
+
+def _first_problem(error: BaseException, place: str) -> ConfigError:
+    """The first leaf of what cattrs found, with the path to it."""
+    match error:
+        case ConfigError():
+            joint = "." if place and error.key and not error.key.startswith("[") else ""
+            return ConfigError(place + joint + error.key, error.problem)
+        case ForbiddenExtraKeysError():
+            name = sorted(error.extra_fields)[0]
+            known = ", ".join(field.name for field in attrs.fields(error.cl))
+            return ConfigError(f"{place}.{name}" if place else name, f"there is no such key; known: {known}")
+        case ClassValidationError():
+            noted, others = error.group_exceptions()
+            if not noted:
+                return _first_problem(others[0], place)
+            inner, note = noted[0]
+            return _first_problem(inner, f"{place}.{note.name}" if place else note.name)
+        case KeyError():
+            return ConfigError(place, "this key is missing")
+        case TypeError():
+            return ConfigError(place, "a table was expected")  # What cattrs raises for a class that gets a number.
+    return ConfigError(place, str(error))

@@ -1,0 +1,1 @@
+"""Complete worlds that ship with the recorder; each knows nothing of being recorded."""

@@ -1,0 +1,25 @@
+"""The world ``meadow``: plants and herbivore swarms on a grid, in bit-exact arithmetic."""
+
+from importlib.resources import files
+
+from sim.kernel.registry import Config, InputSource, World
+from sim.worlds.meadow.config import read_config
+from sim.worlds.meadow.orders import schedule
+from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, picture, summarize
+
+
+def _inputs(config: Config) -> InputSource:
+    return schedule(read_config(config))
+
+
+WORLD = World(
+    name=WORLD_NAME,
+    version=WORLD_VERSION,
+    make=Meadow,
+    inputs=_inputs,
+    summarize=summarize,
+    picture=picture,
+    scenarios=files(__name__) / "scenarios",
+)
+
+__all__ = ["WORLD", "Meadow"]

@@ -1,0 +1,77 @@
+"""The fields of a meadow's state, and the numbers that stand for kinds and causes in them.
+
+Positions are cells (x, y); grids are indexed [y, x], so that x is fastest in memory. Row order of the plant and swarm
+tables means nothing: a free row has id 0 and is all zeros, and the lowest free row is used first.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from sim.kernel.schema import Field, Schema, Table
+from sim.worlds.meadow.config import MeadowConfig
+
+
+class LossCause(enum.IntEnum):
+    """Why a plant last lost energy, hence what it died of when it dies."""
+
+    BACKGROUND = 0
+    REPRODUCTION = 1
+    LINK = 2
+    DEFENCE = 3
+    FEEDING = 4
+
+
+class DrawPhase(enum.IntEnum):
+    """The phase in the key of a random draw; a number is never used for two purposes."""
+
+    PLACEMENT = 0
+    DISPERSAL = 1
+    MOVEMENT = 2
+    MITOSIS = 3
+
+
+NEIGHBOURS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # (dx, dy) of the four links of a plant; index + 2 is opposite.
+
+
+def make_schema(config: MeadowConfig) -> Schema:
+    """The schema of a meadow of this size."""
+    height, width, species = config.grid.height, config.grid.width, len(config.flora)
+    return Schema(
+        Field("tick", "i8", hot=True),
+        Field("seed", "u8"),
+        Field("next_plant_id", "i8", hot=True),  # Ids count from 1 and are never used again.
+        Field("next_swarm_id", "i8", hot=True),
+        Field("births", "i8", (species,), hot=True),
+        Field("deaths", "i8", (species, len(LossCause)), hot=True),  # By cause.
+        Field("climate.wind", "i8", (2,)),  # East and south, cells a tick in fixed point.
+        Field("climate.drought_ticks", "i8"),  # Left.
+        Field("climate.drought_percent", "i8"),  # Taken off growth; above 100 plants lose energy.
+        Table(
+            "plants",
+            Field("energy", "i8", hot=True),
+            Field("loss_cause", "u1", hot=True),
+            Field("last_reproduction", "i8", hot=True),
+            Field("id", "i8"),
+            Field("species", "i4"),
+            Field("x", "i4"),
+            Field("y", "i4"),
+            Field("links", "i8", (len(NEIGHBOURS),)),  # Ids of linked plants by direction; 0 is none.
+            capacity=256,
+        ),
+        Table(
+            "swarms",
+            Field("energy", "i8", hot=True),
+            Field("population", "i8", hot=True),
+            Field("x", "i4", hot=True),
+            Field("y", "i4", hot=True),
+            Field("cooldown", "i4", hot=True),
+            Field("id", "i8"),
+            Field("species", "i4"),
+            capacity=16,
+        ),
+        Field("biotope.front", "u1", hot=True),  # Which side of the layers phases read.
+        Field("biotope.energy", "i8", (2, species, height, width)),  # Both sides; plant energy by species.
+        Field("biotope.total", "i8", (2, height, width)),  # Both sides; plant energy in sum.
+        Field("biotope.occupant", "i4", (height, width)),  # Row of the plant in a cell, plus 1; 0 is none.
+    )
