@@ -5,7 +5,6 @@ Misuse of the API is ValueError or TypeError at the call. Test the attributes, n
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 
@@ -21,13 +20,13 @@ class UnreadableError(RecordingError):
         why: what was expected and found.
     """
 
-    def __init__(self, path: str | os.PathLike[str], why: str) -> None:
+    def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)
         self.path = path
         self.why = why
 
     def __str__(self) -> str:
-        return f"{os.fspath(self.path)}: {self.why}"
+        return f"{self.path}: {self.why}"
 
 
 class UnsupportedVersionError(RecordingError):
@@ -122,7 +121,7 @@ class DesyncError(RecordingError):
         self.finding = finding
 
     def __str__(self) -> str:
-        where = f"; dump in {os.fspath(self.dump_path)}" if self.dump_path is not None else ""
+        where = f"; dump in {self.dump_path}" if self.dump_path is not None else ""
         return (
             f"desync at tick {self.tick}: recorded hash {self.expected_hash:016x}, "
             f"replayed {self.actual_hash:016x}{where}"
@@ -137,13 +136,13 @@ class WriterFailedError(RecordingError):
         why: the cause in one line.
     """
 
-    def __init__(self, path: str | os.PathLike[str], why: str) -> None:
+    def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)
         self.path = path
         self.why = why
 
     def __str__(self) -> str:
-        return f"{os.fspath(self.path)}: the recording stopped: {self.why}"
+        return f"{self.path}: the recording stopped: {self.why}"
 
 
 class SimulationFailedError(RecordingError):

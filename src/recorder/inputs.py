@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,5 +34,7 @@ def _difference(given: Any, back: Any, place: str) -> str | None:
         )
         return None if same else place
     plain = isinstance(given, bool | int | float | str | bytes | None)
-    same = plain and isinstance(given, type(back)) and (given == back or given != given)
+    same = (
+        plain and isinstance(given, type(back)) and (given == back or (isinstance(given, float) and math.isnan(given)))
+    )
     return None if same else place

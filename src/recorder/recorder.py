@@ -16,6 +16,7 @@ import os
 import re
 import warnings
 import weakref
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -37,14 +38,18 @@ from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.registry import Origin
 from sim.kernel.simulation import as_simulation
-from sim.kernel.state import Snapshot
+from sim.kernel.state import Snapshot, State
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 MARKER_BYTES = 8
 
 ChangeTracking = Literal["auto", "marks", "scan", "audit"]
-_SOURCES = {"marks": MarkedChanges, "scan": ScannedChanges, "audit": AuditedChanges}
+_SOURCES: dict[str, Callable[[State], ChangeSource]] = {
+    "marks": MarkedChanges,
+    "scan": ScannedChanges,
+    "audit": AuditedChanges,
+}
 
 
 @attrs.frozen
@@ -110,7 +115,7 @@ class Recorder:
         self._deterministic = deterministic
         self._source = self._choose_source(changes)
         baseline = self.simulation.state.snapshot()
-        meta = encode_plain(self._describe(simulation, changes))
+        meta = encode_plain(self._describe(simulation))
         if run_id is None:
             content = meta + baseline.hash().to_bytes(8, "little")
             run_id = hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(16)
@@ -133,6 +138,9 @@ class Recorder:
         self._keyframes_skipped = 0
         self._failed_tick: int | None = None
         self._closed = False
+        self._keyframe_number = 0
+        self._next_keyframe_tick = keyframe_interval_ticks
+        self._check_tick = 1
         self._put_full(0, baseline.hash(), baseline)
 
     def step(self, inputs: Any = None) -> Any:
@@ -226,10 +234,6 @@ class Recorder:
         self._source.reset(snapshot)
         self._baseline = snapshot
         self._force_full = False
-        if tick == 0:
-            self._keyframe_number = 0
-            self._next_keyframe_tick = self._interval_ticks
-            self._check_tick = 1
 
     # --- small things
 
@@ -240,7 +244,7 @@ class Recorder:
             raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
         return _SOURCES[changes](self.simulation.state)
 
-    def _describe(self, simulation: Any, changes: str) -> dict[str, Any]:
+    def _describe(self, simulation: Any) -> dict[str, Any]:
         """META: what a reader needs to build the simulation again and to judge a difference."""
         origin = getattr(self.simulation, "origin", None)
         world = None

@@ -171,7 +171,9 @@ class Writer:
     def raise_error(self) -> None:
         """Raise WriterFailedError if the thread failed."""
         if self._error is not None:
-            raise WriterFailedError(self._path, str(self._error) or type(self._error).__name__) from self._error
+            raise WriterFailedError(
+                os.fspath(self._path), str(self._error) or type(self._error).__name__
+            ) from self._error
 
     def statistics(self) -> WriterStatistics:
         """Counters as they are now."""
@@ -220,7 +222,9 @@ class Writer:
             else:
                 self._take_frame(item)
         now_s = time.monotonic()
-        if self._frames and (flushes or stopping or (self._cut_by_time and now_s - self._frames_since_s > FRAMES_AGE_S_MAX)):
+        if self._frames and (
+            flushes or stopping or (self._cut_by_time and now_s - self._frames_since_s > FRAMES_AGE_S_MAX)
+        ):
             self._write_frames()
         if stopping and self._seal:
             self._append(self._encoder.end(self._outcome))

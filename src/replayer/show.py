@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sim.kernel.registry import World
+from sim.kernel.registry import Config, World
 from sim.kernel.state import Snapshot
-
-VALUES_SHOWN = 64  # A field with more values is shown by its extremes and sum, unless it was asked for by name.
 
 
 def to_json(value: Any) -> Any:
@@ -41,10 +39,10 @@ def field_summary(snapshot: Snapshot, name: str) -> dict[str, Any]:
     return summary
 
 
-def state_summary(snapshot: Snapshot, world: World | None) -> dict[str, str]:
+def state_summary(snapshot: Snapshot, world: World | None, config: Config) -> dict[str, str]:
     """The figures that the world thinks worth showing; without a world, a line for each field."""
     if world is not None:
-        return dict(world.summarize(snapshot))
+        return dict(world.summarize(config, snapshot))
     return {name: describe_field(snapshot, name) for name in snapshot}
 
 
@@ -52,12 +50,20 @@ def describe_field(snapshot: Snapshot, name: str) -> str:
     """One line about a field: its kind and its values' range."""
     summary = field_summary(snapshot, name)
     shape = " × ".join(map(str, summary["shape"])) or "one"
-    rest = ", ".join(f"{key} {_number(summary[key])}" for key in ("value", "min", "max", "sum", "mean") if key in summary)
+    rest = ", ".join(
+        f"{key} {_number(summary[key])}" for key in ("value", "min", "max", "sum", "mean") if key in summary
+    )
     return f"{shape} {summary['dtype']}" + (f": {rest}" if rest else "")
 
 
 def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else f"{value:.6g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def picture(field: np.ndarray[Any, Any], width: int) -> list[str]:

@@ -68,7 +68,7 @@ class Tape:
             self._take(read_contents(self.read, size_bytes))
         except NoTapeError as error:
             self.close()
-            raise UnreadableError(path, f"this is no tape: {error}") from None
+            raise UnreadableError(os.fspath(path), f"this is no tape: {error}") from None
         except BaseException:
             self.close()
             raise
@@ -126,7 +126,7 @@ class Tape:
 
     @property
     def status(self) -> str:
-        """"intact" (sealed, whole), "incomplete" (ends without a seal, all before is good) or "corrupt"."""
+        """Either "intact" (sealed, whole), "incomplete" (ends without a seal, all before is good) or "corrupt"."""
         if any(not damage.torn for damage in self.damages):
             return "corrupt"
         return "intact" if self.sealed and not self.damages else "incomplete"

@@ -100,7 +100,9 @@ def verify_tape(
     if jobs < 1:
         raise ValueError(f"{jobs} jobs")
     with Tape(path) as tape:
-        problems = [CorruptError(damage.offset, damage.what) for damage in tape.damages if not damage.torn]
+        problems: list[RecordingError] = [
+            CorruptError(damage.offset, damage.what) for damage in tape.damages if not damage.torn
+        ]
         problems += check_seal(tape) + tape.check_blocks()
         intervals = list_intervals(tape)
         tick_count = tape.last_tick - tape.first_tick + 1

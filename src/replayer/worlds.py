@@ -8,11 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from recorder.errors import RecordingError
 from replayer.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
 
 Factory = Callable[[], Any]
+
+
+class UnfitSimulationError(RecordingError):
+    """The simulation at hand is not one that this tape was recorded from."""
 
 
 def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
@@ -21,10 +26,13 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
     factory: called without arguments; None looks the tape's world up in the registry.
 
     Raises UnknownWorldError if the tape names no world or one that is not installed, ConfigError if the world refuses
-    the tape's configuration, TypeError if factory makes no simulation, ValueError if it makes one with other fields.
+    the tape's configuration, UnfitSimulationError if factory makes no simulation or one with other fields.
     """
     if factory is not None:
-        simulation = as_simulation(factory())
+        try:
+            simulation = as_simulation(factory())
+        except TypeError as error:
+            raise UnfitSimulationError(str(error)) from error
     else:
         world = tape.meta.get("world")
         match world:
@@ -50,9 +58,12 @@ def _ensure_same_fields(tape: Tape, simulation: Simulation) -> None:
     )
     if recorded != present:
         other = sorted({*recorded.items()} ^ {*present.items()})
-        raise ValueError(
+        raise UnfitSimulationError(
             "the simulation has other fields than the tape: "
-            + ", ".join(f"{name} {dtype} only {'recorded' if recorded.get(name) == dtype else 'present'}" for name, dtype in other)
+            + ", ".join(
+                f"{name} {dtype} only {'recorded' if recorded.get(name) == dtype else 'present'}"
+                for name, dtype in other
+            )
         )
 
 
@@ -87,7 +98,9 @@ def load_factory(spec: str) -> Factory:
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{spec}: {error}{_hidden_by_us(module_name)}") from None
     if not callable(found):
-        raise ValueError(f"{spec} is {type(found).__name__}, not something to be called")
+        raise ValueError(  # noqa: TRY004 - whatever is wrong with what the user typed is one kind of error
+            f"{spec} is {type(found).__name__}, not something to be called"
+        )
     return found  # type: ignore[no-any-return]
 
 

@@ -52,7 +52,8 @@ class FileHeader:
 
 def encode_file_header(header: FileHeader) -> bytes:
     """The 64 bytes of a header; run_id must have 16 and marker 8 bytes."""
-    assert len(header.run_id) == 16 and len(header.marker) == 8
+    assert len(header.run_id) == 16
+    assert len(header.marker) == 8
     body = _LAYOUT.pack(
         MAGIC,
         header.major,

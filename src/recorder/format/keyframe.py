@@ -145,7 +145,9 @@ def decode_full(payload: bytes, offset: int) -> tuple[int, Snapshot]:
     for section in sections:
         slot = layout.slots[section.field]
         if section.encoding != Encoding.RAW or section.value_bytes != slot.size_bytes or section.index_bytes:
-            raise CorruptError(offset, f"field {section.field} of a full keyframe has another size than its schema says")
+            raise CorruptError(
+                offset, f"field {section.field} of a full keyframe has another size than its schema says"
+            )
         arena[slot.offset : slot.offset + slot.size_bytes] = np.frombuffer(
             payload, np.uint8, slot.size_bytes, section.offset
         )

@@ -99,4 +99,3 @@ def _decode_extension(code: int, data: bytes) -> Any:
         raise ValueError(f"{len(data) - start} bytes for an array of {dtype} and shape {shape}")
     array = np.frombuffer(data, dtype, offset=start).reshape(shape) if len(data) > start else np.zeros(shape, dtype)
     return array[()] if code == NUMBER_EXTENSION else array.copy()
-

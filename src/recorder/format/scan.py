@@ -16,9 +16,18 @@ from collections.abc import Callable
 import attrs
 
 from recorder.errors import CorruptError, TornError
-from recorder.format.block import ALIGNMENT_BYTES, HEADER_BYTES, TAG, BlockHeader, Flags, Kind, decode_header, decode_payload
-from recorder.format.file_header import FileHeader, decode_file_header
+from recorder.format.block import (
+    ALIGNMENT_BYTES,
+    HEADER_BYTES,
+    TAG,
+    BlockHeader,
+    Flags,
+    Kind,
+    decode_header,
+    decode_payload,
+)
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
+from recorder.format.file_header import FileHeader, decode_file_header
 from recorder.format.index import Entry, decode_index, entry_of
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 
@@ -133,17 +142,16 @@ def scan_contents(read: Read, size_bytes: int) -> Contents:
     Raises NoTapeError if there is no header and no block, UnsupportedVersionError for a newer format.
     """
     damages: list[Damage] = []
+    file_header: FileHeader | None = None
     try:
-        file_header: FileHeader | None = decode_file_header(read(0, FILE_HEADER_BYTES))
+        file_header = decode_file_header(read(0, FILE_HEADER_BYTES))
+        marker, offset = file_header.marker, file_header.size_bytes
     except (CorruptError, TornError) as error:
-        file_header = None
         found = _find_block(read, 0, size_bytes, None)
         if found is None:
             raise NoTapeError(str(error)) from None
         marker, offset = found.marker, found.offset
         damages.append(Damage(0, offset, str(error), torn=False))
-    else:
-        marker, offset = file_header.marker, file_header.size_bytes
     scan = _Scan(read, size_bytes, marker)
     scan.run(offset)
     damages += scan.damages
@@ -238,4 +246,3 @@ def _all_zeros(read: Read, offset: int, size_bytes: int) -> bool:
             return False
         offset += len(data)
     return True
-

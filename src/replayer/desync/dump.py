@@ -30,7 +30,10 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
     beside.mkdir(parents=True)
     (beside / "report.md").write_text("\n".join(report_lines(tape, finding)) + "\n", encoding="utf-8")
     (beside / "finding.json").write_text(json.dumps(_as_json(tape, finding), indent=2) + "\n", encoding="utf-8")
-    frames = [{"tick": frame.tick, "hash": f"{frame.state_hash:016x}", "inputs": to_json(frame.inputs)} for frame in finding.frames]
+    frames = [
+        {"tick": frame.tick, "hash": f"{frame.state_hash:016x}", "inputs": to_json(frame.inputs)}
+        for frame in finding.frames
+    ]
     (beside / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
     states = {
         "before": finding.before,
@@ -71,7 +74,9 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     elif not finding.differences:
         lines.append(f"Nothing differs at the next recorded keyframe, tick {finding.compared_tick}.")
     else:
-        lines.append(f"At the next recorded keyframe, tick {finding.compared_tick} ({finding.compared_tick - finding.tick} ticks later):")
+        lines.append(
+            f"At the next recorded keyframe, tick {finding.compared_tick} ({finding.compared_tick - finding.tick} ticks later):"
+        )
         lines.append("")
         lines += [f"- {text}" for difference in finding.differences for text in difference_lines(difference)]
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)

@@ -146,7 +146,12 @@ def _compare_at_next_keyframe(
     except (CorruptError, TornError, MissingTickError) as error:
         return None, None, None, f"the next keyframe cannot be reached: {error}"
     except Exception as error:  # noqa: BLE001 - a diverged simulation may fail in any way; that is a finding too
-        return keyframe.tick, recorded, None, f"going on from the bad tick, the step raised {type(error).__name__}: {error}"
+        return (
+            keyframe.tick,
+            recorded,
+            None,
+            f"going on from the bad tick, the step raised {type(error).__name__}: {error}",
+        )
     return keyframe.tick, recorded, cursor.state.snapshot(), None
 
 
@@ -164,9 +169,7 @@ def compare_states(recorded: Snapshot, replayed: Snapshot) -> list[FieldDifferen
     """The fields that differ between two states, in the arena's order."""
     if recorded.layout.hash_seed == replayed.layout.hash_seed:
         rows_by_field = differing_rows(recorded.layout, recorded.arena, replayed.arena)
-        return [
-            _difference(name, numbers, recorded, replayed) for name, numbers in rows_by_field.items()
-        ]
+        return [_difference(name, numbers, recorded, replayed) for name, numbers in rows_by_field.items()]
     found = []
     for name in dict.fromkeys([*recorded.layout.slots, *replayed.layout.slots]):
         sides = [_sized(state, name) for state in (recorded, replayed)]

@@ -108,7 +108,7 @@ class MarkedChanges:
         """See ChangeSource; may name rows that were written with an equal value."""
         return self._marks.rows()
 
-    def reset(self, baseline: Snapshot) -> None:
+    def reset(self, baseline: Snapshot) -> None:  # noqa: ARG002 - marks need no baseline
         """See ChangeSource."""
         self._marks.clear()
 

@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _KINDS = "biufc"  # bool, signed, unsigned, float, complex: the dtypes whose bytes are the value.
 
 
-def _check_name(name: str) -> str:
+def _check_name(name: Any) -> str:
     if not isinstance(name, str) or len(name) > NAME_CHARS_MAX or not _NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} is no field name: letters, digits, '_', '.' and '-' are allowed, a letter or '_' comes first"
@@ -43,10 +43,11 @@ def _to_dtype(dtype: Any) -> np.dtype[Any]:
     made = np.dtype(dtype)
     if made.kind not in _KINDS or made.itemsize > 16:
         raise TypeError(f"dtype {made} cannot be a field: booleans, integers, floats and complex numbers can")
-    return made.newbyteorder("<")
+    little: np.dtype[Any] = made.newbyteorder("<")
+    return little
 
 
-def _to_shape(shape: int | Iterable[int]) -> tuple[int, ...]:
+def _to_shape(shape: int | Iterable[Any]) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if len(sizes) > AXES_MAX or any(not isinstance(size, int) or size < 0 for size in sizes):
         raise ValueError(f"{sizes!r} is no shape: up to {AXES_MAX} integers of at least 0")
@@ -103,7 +104,7 @@ class Table:
     def __init__(self, name: str, *columns: Field, capacity: int = 64) -> None:
         if not columns:
             raise ValueError(f"table {name}: a table needs at least one column")
-        self.__attrs_init__(_check_name(name), columns, _check_capacity(name, capacity))  # type: ignore[attr-defined]
+        self.__attrs_init__(_check_name(name), columns, _check_capacity(name, capacity))
 
 
 @attrs.frozen
@@ -122,7 +123,7 @@ class Blob:
         _check_capacity(self.name, self.capacity)
 
 
-def _check_capacity(name: str, capacity: int) -> int:
+def _check_capacity(name: str, capacity: Any) -> int:
     if not isinstance(capacity, int) or not 1 <= capacity <= ARENA_BYTES_MAX:
         raise ValueError(f"{name}: capacity {capacity!r}: a whole number from 1 to {ARENA_BYTES_MAX} was expected")
     return capacity
@@ -154,7 +155,7 @@ class Schema:
                 names.add(name)
         if not 0 < len(names) <= FIELDS_MAX:
             raise ValueError(f"a schema has 1 to {FIELDS_MAX} fields, not {len(names)}")
-        self.__attrs_init__(tuple(entries))  # type: ignore[attr-defined]
+        self.__attrs_init__(tuple(entries))
 
     @property
     def extensible(self) -> tuple[Table | Blob, ...]:

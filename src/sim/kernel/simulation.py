@@ -101,11 +101,13 @@ class ArenaOfSaved:
         state = self.state
         blobs = {entry.name for entry in state.layout.schema.entries if isinstance(entry, Blob)}
         self._kind = ()  # The layout may be another one now; the next step compares anew.
-        saved = {name: state.blob(name) if name in blobs else state[name].copy() for name in state}
+        saved: dict[str, Any] = {name: state.blob(name) if name in blobs else state[name].copy() for name in state}
         self.inner.load(saved[SAVED_BYTES_FIELD] if self._returns_bytes else saved)
 
     def _pack(self, saved: Mapping[str, Any]) -> None:
-        kind = tuple((name, getattr(value, "dtype", None), getattr(value, "shape", None)) for name, value in saved.items())
+        kind = tuple(
+            (name, getattr(value, "dtype", None), getattr(value, "shape", None)) for name, value in saved.items()
+        )
         if kind != self._kind:
             schema = _schema_of(saved)
             if hasattr(self, "state"):

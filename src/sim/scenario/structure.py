@@ -99,7 +99,7 @@ def _first_problem(error: BaseException, place: str) -> ConfigError:
             joint = "." if place and error.key and not error.key.startswith("[") else ""
             return ConfigError(place + joint + error.key, error.problem)
         case ForbiddenExtraKeysError():
-            name = sorted(error.extra_fields)[0]
+            name = min(error.extra_fields)
             known = ", ".join(field.name for field in attrs.fields(error.cl))
             return ConfigError(f"{place}.{name}" if place else name, f"there is no such key; known: {known}")
         case ClassValidationError():

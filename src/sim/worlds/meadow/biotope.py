@@ -18,7 +18,8 @@ Layer = npt.NDArray[np.int64]
 
 def visible_energy(state: State) -> Layer:
     """Plant energy by species as of the last rebuild: (species, height, width) int64, 1/65536 units."""
-    return state["biotope.energy"][int(state["biotope.front"])]
+    layer: Layer = state["biotope.energy"][int(state["biotope.front"])]
+    return layer
 
 
 def write_energy(state: State, species: Any, y: Any, x: Any, energy: Any) -> None:

@@ -203,7 +203,8 @@ class MeadowConfig:
         if len(self.diet) != rows or any(len(row) != columns for row in self.diet):
             shape = " and ".join(str(len(row)) for row in self.diet) or "no"
             raise ConfigError(
-                "diet", f"{rows} rows (herbivores) of {columns} values (flora) were expected, found {len(self.diet)} rows of {shape} values"
+                "diet",
+                f"{rows} rows (herbivores) of {columns} values (flora) were expected, found {len(self.diet)} rows of {shape} values",
             )
         self._check_placements()
 

@@ -45,7 +45,8 @@ class SeedRings:
         words: (n, 4), of which two are used. low, high: (n,) bounds of the distance, both included.
         """
         index = low + scale_words(words[:, 0], high - low + 1) - 1
-        return self._offsets[self._starts[index] + scale_words(words[:, 1], self._counts[index])]
+        picked: Cells = self._offsets[self._starts[index] + scale_words(words[:, 1], self._counts[index])]
+        return picked
 
 
 def wind_shift(state: State, config: MeadowConfig) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from sim.kernel.state import State
 from sim.worlds.meadow.biotope import visible_energy, write_energy
 from sim.worlds.meadow.config import Herbivore, MeadowConfig
 from sim.worlds.meadow.layout import DrawPhase, LossCause
-from sim.worlds.meadow.plants import free_rows
+from sim.worlds.meadow.plants import free_rows, plant_cells
 
 WEIGHT_MAX = 1 << 29  # Five of them stay below 2**32, the range of one random word.
 _STEPS = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1))
@@ -130,8 +130,7 @@ class _Pasture:
         state = self._state
         state.mark("plants.energy", rows)
         state.set("plants.loss_cause", rows, LossCause.FEEDING)
-        place = (state[f"plants.{column}"][rows] for column in ("species", "y", "x"))
-        write_energy(state, *place, self._energy[rows])
+        write_energy(state, *plant_cells(state, rows), self._energy[rows])
 
 
 def _draw(word: int, weights: list[int]) -> int:

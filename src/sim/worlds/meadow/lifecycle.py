@@ -31,7 +31,7 @@ from sim.worlds.meadow.config import MeadowConfig
 from sim.worlds.meadow.dispersal import SeedRings, wind_shift
 from sim.worlds.meadow.layout import DrawPhase, LossCause
 from sim.worlds.meadow.links import grow_links
-from sim.worlds.meadow.plants import add_plants, remove_plants, rows_by_id
+from sim.worlds.meadow.plants import add_plants, plant_cells, remove_plants, rows_by_id
 
 Values = npt.NDArray[np.int64]
 
@@ -71,8 +71,7 @@ def run_lifecycle(state: State, config: MeadowConfig, flora: FloraTable) -> None
     if int(state["tick"]) % config.links.interval == 0:
         grow_links(state, config, flora.survival_threshold)
     living = np.flatnonzero(state["plants.id"])
-    place = (state[f"plants.{column}"][living] for column in ("species", "y", "x"))
-    write_energy(state, *place, state["plants.energy"][living])
+    write_energy(state, *plant_cells(state, living), state["plants.energy"][living])
     rebuild(state)
     _pass_drought(state)
 

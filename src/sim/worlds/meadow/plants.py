@@ -29,6 +29,11 @@ def rows_by_id(state: State) -> Rows:
     return rows[np.argsort(ids[rows], kind="stable")]
 
 
+def plant_cells(state: State, rows: Rows) -> tuple[Rows, Rows, Rows]:
+    """Species, y and x of the plants in these rows."""
+    return state["plants.species"][rows], state["plants.y"][rows], state["plants.x"][rows]
+
+
 def free_rows(state: State, table: str, count: int) -> Rows:
     """The count lowest rows of a table without an entity, the table lengthened if need be."""
     free = np.flatnonzero(state[f"{table}.id"] == 0)[:count]

@@ -1,0 +1,51 @@
+# make demo   make the environment, record the shipped scenario, seek in it, verify it
+# make test   run the tests
+# make lint   formatting, lint, types, import rules
+# make test-pythons   the tests on every Python from 3.11 that is installed here
+# make bench  time and size of recording and seeking
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_TAPE := recordings/demo.tape
+
+.PHONY: demo test test-pythons lint bench clean
+
+demo: $(VENV)/.installed
+	rm -rf $(DEMO_TAPE)
+	$(BIN)/record run quiet-meadow --output $(DEMO_TAPE)
+	$(BIN)/replay info $(DEMO_TAPE)
+	$(BIN)/replay seek $(DEMO_TAPE) --tick 2500 --picture
+	$(BIN)/replay verify $(DEMO_TAPE) --jobs 2
+
+test: $(VENV)/.tested
+	$(BIN)/pytest -n 2 --dist worksteal
+
+test-pythons:
+	tools/test_pythons.sh
+
+lint: $(VENV)/.linted
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed
+	$(BIN)/pip install --quiet --group bench
+	$(BIN)/python tools/bench/record_and_seek.py
+
+$(VENV)/.installed: pyproject.toml tools/make_venv.sh
+	PYTHON=$(PYTHON) tools/make_venv.sh $(VENV)
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/pip install --quiet --group test
+	touch $@
+
+$(VENV)/.linted: $(VENV)/.tested
+	$(BIN)/pip install --quiet --group lint
+	touch $@
+
+clean:
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,99 @@
+"""What both commands share: one line for a mistake, the exit codes, progress bars on a terminal.
+
+Exit codes: 0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from cyclopts import App, CycloptsError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from recorder.errors import (
+    CorruptError,
+    DesyncError,
+    MissingTickError,
+    RecordingError,
+    TornError,
+    UnreadableError,
+    UnsupportedVersionError,
+    WriterFailedError,
+)
+from sim.kernel.registry import ConfigError, UnknownWorldError
+
+SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+
+class UsageError(ValueError):
+    """Something that a command was asked for cannot be; the message is the one line that is shown."""
+
+
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (DesyncError, DIFFERS),
+    (MissingTickError, USAGE),
+    (TornError, INCOMPLETE),
+    (WriterFailedError, INCOMPLETE),
+    (CorruptError, CORRUPT),
+    (UnreadableError, UNREADABLE),
+    (UnsupportedVersionError, UNREADABLE),
+    (ConfigError, USAGE),
+    (UnknownWorldError, USAGE),
+    (CycloptsError, USAGE),
+    (OSError, USAGE),
+    (UsageError, USAGE),
+    (RecordingError, USAGE),
+)
+
+
+def run_app(app: App, arguments: Sequence[str] | None) -> int:
+    """Run a command line and return its exit code; a user's mistake gives one line on stderr and no traceback.
+
+    Any other exception is a defect, ours or the simulation's, and keeps its traceback.
+    """
+    try:
+        result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        return result if isinstance(result, int) else SAME
+    except KeyboardInterrupt:
+        _show("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # The reader of our output went away, as `| head` does: nothing is left to be said.
+        return SAME
+    except (RecordingError, ConfigError, UnknownWorldError, UsageError, CycloptsError, OSError) as error:
+        _show(_one_line(error))
+        return next(code for kind, code in _CODES if isinstance(error, kind))
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, UnknownWorldError | OSError):
+        return str(error.args[0]) if error.args else type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _show(line: str) -> None:
+    print(f"error: {line}", file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr if that is a terminal; gives a function that takes how far the work is."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def bytes_text(size_bytes: float) -> str:
+    """A size for people, in decimal units: 1.5 MB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size_bytes < 1000 or unit == "GB":
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    raise AssertionError("the loop returns for GB")

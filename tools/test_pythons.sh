@@ -1,0 +1,16 @@
+#!/bin/sh
+# Run the tests on every Python from 3.11 to 3.13 that is installed here, each in an environment of its own.
+set -eu
+cd "$(dirname "$0")/.."
+found=0
+for version in 3.11 3.12 3.13; do
+    for candidate in "python$version" "$HOME/.pyenv/versions/$version".*/bin/python; do
+        if "$candidate" -c 'import sys' 2>/dev/null; then
+            echo "== $("$candidate" --version)"
+            make --no-print-directory test PYTHON="$candidate" VENV=".venv-$version"
+            found=$((found + 1))
+            break
+        fi
+    done
+done
+[ "$found" -gt 0 ] || { echo "no Python from 3.11 to 3.13 found" >&2; exit 1; }
