@@ -19,7 +19,7 @@ demo: $(VENV)/.installed
 	$(BIN)/replay verify $(DEMO_TAPE) --jobs 2
 
 test: $(VENV)/.tested
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-pythons:
 	tools/test_pythons.sh

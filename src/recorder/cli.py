@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from recorder.console import INTERRUPTED, UsageError, bytes_text, progress_bar, run_app
-from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
+from recorder.console import INTERRUPTED, UsageError, bytes_text, progress_bar, run_app, version
+from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder, parse_sync
 from sim.scenario.load import Scenario, load_scenario, shipped_scenarios
 
 RECORDINGS_FOLDER = "recordings"
@@ -21,11 +21,12 @@ PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a mi
 app = App(
     name="record",
     help="Record a simulation: inputs and a state hash for every tick, keyframes now and then.\n\n"
-    "Examples:\n\n"
-    "    record scenarios                      the scenarios that ship\n\n"
-    "    record run quiet-meadow               into recordings/\n\n"
-    "    record run my.toml -o my.tape --ticks 10000 --seed 3",
-    help_format="markdown",
+    "Try:\n"
+    "  record scenarios                 list the scenarios that ship\n"
+    "  record run quiet-meadow          record one of them into recordings/\n"
+    "  record run my.toml -o my.tape --ticks 10000 --seed 3",
+    help_format="plaintext",
+    version=version,
 )
 
 Positive = Annotated[int, Parameter(validator=Number(gte=1))]
@@ -34,6 +35,7 @@ Positive = Annotated[int, Parameter(validator=Number(gte=1))]
 @app.command
 def run(
     scenario: str,
+    /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     ticks: Positive | None = None,
@@ -79,11 +81,10 @@ def run(
     path = output if output is not None else _new_path(loaded.name)
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not quiet:
-        seed_text = loaded.config.get("seed", 0)
-        print(f"recording {loaded.name} (world {loaded.world.name}, seed {seed_text}), {tick_count:,} ticks → {path}")
     try:
+        parse_sync(sync)
+        if output is None:
+            path.parent.mkdir(exist_ok=True)
         recorder = Recorder(
             path,
             simulation,
@@ -95,6 +96,9 @@ def run(
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
+    if not quiet:
+        seed_text = loaded.config.get("seed", 0)
+        print(f"recording {loaded.name} (world {loaded.world.name}, seed {seed_text}), {tick_count:,} ticks → {path}")
     start_s = time.perf_counter()
     interrupted = False
     with recorder, progress_bar("recording", tick_count, quiet=quiet) as show:

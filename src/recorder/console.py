@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 
 from cyclopts import App, CycloptsError
 from rich.console import Console
@@ -26,6 +27,11 @@ from recorder.errors import (
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
 SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+
+def version() -> str:
+    """Of this program, as it is installed."""
+    return metadata.version("simulation-flight-recorder")
 
 
 class UsageError(ValueError):

@@ -108,7 +108,7 @@ class Recorder:
         """
         if keyframe_interval_ticks < 1 or full_every < 1:
             raise ValueError("keyframe_interval_ticks and full_every must be at least 1")
-        sync_interval_s, sync_each_block = _parse_sync(sync)
+        sync_interval_s, sync_each_block = parse_sync(sync)
         self.simulation = as_simulation(simulation)
         self._interval_ticks = keyframe_interval_ticks
         self._full_every = full_every
@@ -279,8 +279,8 @@ def _abandon_writer(writer: Writer, path: str) -> None:
     writer.stop()
 
 
-def _parse_sync(sync: str) -> tuple[float | None, bool]:
-    """The time between two syncs, None for never, and whether each block is synced."""
+def parse_sync(sync: str) -> tuple[float | None, bool]:
+    """The time between two syncs, None for never, and whether each block is synced. Raises ValueError."""
     if sync == "never":
         return None, False
     if sync == "block":

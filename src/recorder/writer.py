@@ -28,7 +28,7 @@ from sim.kernel.state import Snapshot
 
 POLL_S = 0.004  # Long enough to leave the simulation alone, short enough that the queue stays small.
 QUEUE_BYTES_MAX = 64 << 20  # Frames waiting to be written; some minutes of an ordinary run.
-KEYFRAMES_WAITING_MAX = 2  # Each holds up to a whole state in memory.
+KEYFRAME_BYTES_MAX = 64 << 20  # Keyframes waiting; one more than that is always allowed, however large.
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
 
 
@@ -46,6 +46,13 @@ class KeyframeJob:
     state_hash: int
     baseline: Snapshot
     changes: Changes | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it holds until it is written."""
+        if self.changes is None:
+            return self.baseline.layout.size_bytes
+        return sum(values.nbytes for values in self.changes.values.values())
 
 
 @attrs.frozen
@@ -99,8 +106,8 @@ class Writer:
         self._queue: deque[bytes | KeyframeJob] = deque()
         self._put_bytes = 0
         self._taken_bytes = 0
-        self._keyframes_put = 0
-        self._keyframes_done = 0
+        self._keyframe_bytes_put = 0
+        self._keyframe_bytes_done = 0
         self._wait_s = 0.0
         # The thread's own:
         self._frames: list[bytes] = []
@@ -138,14 +145,17 @@ class Writer:
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Hand over one keyframe. Raises WriterFailedError."""
         self.raise_error()
-        self._keyframes_put += 1
+        self._keyframe_bytes_put += job.size_bytes
         self._queue.append(job)
 
     def has_room_for_keyframe(self, *, wait: bool) -> bool:
         """Whether a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
         if wait:
-            self._wait_until(lambda: self._keyframes_put - self._keyframes_done < KEYFRAMES_WAITING_MAX)
-        return self._keyframes_put - self._keyframes_done < KEYFRAMES_WAITING_MAX
+            self._wait_until(self._keyframes_fit)
+        return self._keyframes_fit()
+
+    def _keyframes_fit(self) -> bool:
+        return self._keyframe_bytes_put - self._keyframe_bytes_done <= KEYFRAME_BYTES_MAX
 
     def flush(self) -> None:
         """Return when all that was put is on stable storage (or with the system, if it never syncs).
@@ -265,7 +275,7 @@ class Writer:
             payload = encode_delta(job.tick, job.state_hash, job.changes, job.baseline)
             self._append(self._encoder.delta(job.tick, payload))
             self._delta_count += 1
-        self._keyframes_done += 1
+        self._keyframe_bytes_done += job.size_bytes
 
     def _append(self, blocks: bytes) -> None:
         self._log.append(blocks + self._encoder.index_if_due())

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, UsageError, bytes_text, progress_bar, run_app
+from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, UsageError, bytes_text, progress_bar, run_app, version
 from replayer.desync.dump import difference_lines, write_state
 from replayer.desync.finding import Finding
 from replayer.show import describe_field, picture, state_summary, to_json
@@ -30,12 +30,13 @@ app = App(
     name="replay",
     help="Replay recordings: any tick in milliseconds, every hash checked.\n\n"
     "TAPE is a file; without it the newest one in recordings/ is taken.\n\n"
-    "Examples:\n\n"
-    "    replay info\n\n"
-    "    replay seek --tick 2500\n\n"
-    "    replay seek run.tape --tick -1 --json\n\n"
-    "    replay verify run.tape --jobs 2",
-    help_format="markdown",
+    "Try:\n"
+    "  replay info\n"
+    "  replay seek --tick 2500 --picture\n"
+    "  replay seek run.tape --tick -1 --json\n"
+    "  replay verify run.tape --jobs 2",
+    help_format="plaintext",
+    version=version,
 )
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
@@ -43,7 +44,7 @@ Sim = Annotated[str | None, Parameter(name="--sim")]
 
 
 @app.command
-def info(tape: Path | None = None, *, as_json: Json = False) -> int:
+def info(tape: Path | None = None, /, *, as_json: Json = False) -> int:
     """Say what a tape holds and what state it is in.
 
     Example: replay info recordings/quiet-meadow-1.tape
@@ -69,6 +70,7 @@ def info(tape: Path | None = None, *, as_json: Json = False) -> int:
 @app.command
 def seek(
     tape: Path | None = None,
+    /,
     *,
     tick: int,
     field: Annotated[list[str] | None, Parameter(name="--field", negative="")] = None,
@@ -147,6 +149,7 @@ def seek(
 @app.command
 def verify(
     tape: Path | None = None,
+    /,
     *,
     jobs: Annotated[int, Parameter(name=["--jobs", "-j"], validator=Number(gte=1))] = 1,
     fast: Annotated[bool, Parameter(negative="")] = False,

@@ -103,8 +103,9 @@ class Cursor:
         self.simulation.step(inputs)
         self.tick = tick
 
-    def forget(self) -> None:
-        """Drop the remembered states."""
+    def leave(self) -> None:
+        """Stand at no tick and drop the remembered states: what was simulated last may not be the run's."""
+        self.tick = None
         self._near.clear()
 
     def _here(self) -> int:
@@ -148,7 +149,6 @@ class Cursor:
     def _arrive(self, tick: int, start: int) -> Arrival:
         expected, actual = self.tape.state_hash(tick), self.state.hash()
         if expected != actual:
-            self.tick = None
-            self.forget()  # Some of them may lie behind the desync.
+            self.leave()
             raise MismatchError(tick, expected, actual)
         return Arrival(tick, actual, start, tick - start)

@@ -6,8 +6,10 @@ Reads with pread and never maps the file, because a tape may still be growing or
 from __future__ import annotations
 
 import bisect
+import errno
 import functools
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -64,7 +66,10 @@ class Tape:
         self.path = Path(path)
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            size_bytes = os.fstat(self._descriptor).st_size
+            found = os.fstat(self._descriptor)
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+            size_bytes = found.st_size
             self._take(read_contents(self.read, size_bytes))
         except NoTapeError as error:
             self.close()

@@ -107,7 +107,8 @@ class Timeline:
 
         Raises:
             MissingTickError: the tick is not on the tape, or damage keeps us from reaching it.
-            DesyncError: re-simulating gave another state than the run had; names the first such tick.
+            DesyncError: re-simulating gave another state than the run had; names the first such tick after the
+                keyframe that the seek started from (verify finds the first of the whole tape).
             UnknownWorldError and others: as make_simulation raises.
             Whatever the simulation raises.
         """

@@ -79,6 +79,8 @@ class Finding:
 def find_desync(cursor: Cursor, bad_tick: int) -> Finding:
     """Re-simulate the interval before bad_tick, whose hash was seen to be wrong, and look at the first wrong tick.
 
+    The cursor stands at no tick afterwards.
+
     Raises MissingTickError if no keyframe before bad_tick can be read, and whatever the simulation raises.
     """
     # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
@@ -103,6 +105,7 @@ def find_desync(cursor: Cursor, bad_tick: int) -> Finding:
         cursor.advance()
     replayed = cursor.state.snapshot()
     compared = _compare_at_next_keyframe(cursor, tick)
+    cursor.leave()
     tape = cursor.tape
     return Finding(
         tick=tick,

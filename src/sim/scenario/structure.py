@@ -104,7 +104,8 @@ def _first_problem(error: BaseException, place: str) -> ConfigError:
             return ConfigError(f"{place}.{name}" if place else name, f"there is no such key; known: {known}")
         case ClassValidationError():
             noted, others = error.group_exceptions()
-            if not noted:
+            if not noted or isinstance(others[0] if others else None, ForbiddenExtraKeysError):
+                # A misspelt key is both unknown and missing; saying that it is unknown helps more.
                 return _first_problem(others[0], place)
             inner, note = noted[0]
             return _first_problem(inner, f"{place}.{note.name}" if place else note.name)

@@ -1,0 +1,357 @@
+"""The commands as users type them: what they print, what they write, how they end."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recorder.cli
+import replayer.cli
+from recorder.format.block import HEADER_BYTES, Kind
+from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
+from recorder.format.scan import read_header
+from recorder.format.seal import TRAILER_BYTES
+from replayer import Tape
+from sim.worlds.meadow import Meadow
+from sim.worlds.meadow.lifecycle import FloraTable, run_lifecycle
+
+TINY = """
+world = "meadow"
+seed = 3
+ticks = 90
+diet = [[true]]
+[grid]
+width = 12
+height = 8
+[[flora]]
+name = "moss"
+base_energy = 4
+max_energy = 9
+growth_percent = 5
+survival_threshold = 1
+reproduction_interval = 9
+seed_cost = 2
+[[herbivores]]
+name = "snail"
+consumption_rate = 0.2
+upkeep = 0.05
+energy_min = 1
+[[plants]]
+species = "moss"
+count = 20
+[[swarms]]
+species = "snail"
+x = 2
+y = 3
+population = 4
+"""
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test works in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(main: Any, line: str) -> int:
+    """Run a command line and return its exit code."""
+    with pytest.raises(SystemExit) as caught:
+        main(line.split())
+    code = caught.value.code
+    assert isinstance(code, int)
+    return code
+
+
+@pytest.fixture
+def tape(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A recording of the tiny scenario in recordings/."""
+    (empty_folder / "tiny.toml").write_text(TINY)
+    assert run(recorder.cli.main, "run tiny.toml --keyframe-interval 20 --full-every 3 -q") == 0
+    capsys.readouterr()
+    return empty_folder / "recordings" / "tiny-1.tape"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_record_run_says_what_it_did(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ticks, speed, size, keyframes, a summary, the hash and what to type next."""
+    (empty_folder / "tiny.toml").write_text(TINY)
+
+    assert run(recorder.cli.main, "run tiny.toml -o my.tape --ticks 50 --seed 9") == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("recording tiny (world meadow, seed 9), 50 ticks → my.tape\n50 ticks in ")
+    assert "1 full and 0 delta keyframes" in out
+    assert "next: replay seek my.tape --tick 25" in out
+    with Tape(Path("my.tape")) as tape:
+        assert (tape.last_tick, tape.meta["world"]["config"]["seed"]) == (50, 9)
+
+
+def test_new_recordings_get_new_names(tape: Path) -> None:
+    """Without -o each run goes into recordings/ under the next free number."""
+    assert run(recorder.cli.main, "run tiny.toml -q --ticks 5") == 0
+    assert sorted(path.name for path in tape.parent.iterdir()) == ["tiny-1.tape", "tiny-2.tape"]
+
+
+def test_deterministic_recordings_are_equal(tape: Path) -> None:
+    """With --deterministic two runs give the same file, byte for byte; marks and scan give the same, too."""
+    for name, changes in (("a", "marks"), ("b", "scan"), ("c", "audit")):
+        line = f"run tiny.toml -q --deterministic --keyframe-interval 15 -o {name}.tape --changes {changes}"
+        assert run(recorder.cli.main, line) == 0
+    assert Path("a.tape").read_bytes() == Path("b.tape").read_bytes() == Path("c.tape").read_bytes()
+    assert tape.read_bytes() != Path("a.tape").read_bytes()
+
+
+def test_seek_prints_how_it_got_there(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keyframe, re-simulated ticks, milliseconds, hash, the world's figures; the newest tape is taken."""
+    assert run(replayer.cli.main, "seek --tick 53") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("tick 53 of recordings/tiny-1.tape: keyframe at tick 40, 13 ticks re-simulated, ")
+    assert lines[0].endswith(" ms")
+    assert any(line.startswith("  moss: ") for line in lines)
+    assert tape.exists()
+
+
+def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json has the documented keys; a field asked for is there in full."""
+    assert run(replayer.cli.main, f"seek {tape} --tick -1 --json --field tick --field climate.wind") == 0
+
+    facts = json.loads(capsys.readouterr().out)
+    with replayer.open(tape) as timeline:
+        state = timeline[90]
+    assert facts["tick"] == 90
+    assert facts["state_hash"] == f"{state.hash():016x}"
+    assert (facts["keyframe_tick"], facts["simulated_ticks"]) == (80, 10)
+    assert facts["milliseconds"] > 0
+    assert facts["fields"] == {"tick": 90, "climate.wind": [0, 0]}
+
+
+def test_seek_writes_the_state(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--output writes all fields as .npz, live rows only; --picture draws a map; --field shows values."""
+    assert run(replayer.cli.main, f"seek {tape} --tick 33 --output s.npz --picture --field plants.energy") == 0
+
+    out = capsys.readouterr().out
+    with np.load("s.npz") as arrays, replayer.open(tape) as timeline:
+        state = timeline[33]
+        assert set(arrays) == set(state)
+        assert all((arrays[name] == state[name]).all() and arrays[name].dtype == state[name].dtype for name in arrays)
+    assert any(set(line) <= set(" ░▒▓█") and "▒" in line for line in out.splitlines())
+    assert "plants.energy" in out
+
+
+def test_info_says_what_the_tape_is(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json has the documented keys with the truth in them; the text names world, ticks and status."""
+    assert run(replayer.cli.main, f"info {tape} --json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["world"], facts["first_tick"], facts["last_tick"]) == ("meadow", 0, 90)
+    assert (facts["sealed"], facts["status"], facts["mode"]) == (True, "intact", "events")
+    assert facts["bytes"] == tape.stat().st_size
+    assert facts["outcome"] == {"reason": "ticks", "ticks": 90}
+
+    assert run(replayer.cli.main, f"info {tape}") == 0
+    assert f"{tape}: intact, sealed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", ["verify", "verify -j 2", "verify --fast"])
+def test_verify_of_a_sound_tape(tape: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """Exit code 0 and one line; nothing is written."""
+    before = files(tape.parent.parent)
+    assert run(replayer.cli.main, line) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert files(tape.parent.parent) == before
+
+
+class EditedMeadow(Meadow):
+    """A meadow one of whose phases was edited: at tick 58 the lifecycle takes a little from one plant."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        flora = FloraTable.of(self.config)
+
+        def edited_lifecycle(_: Any) -> None:
+            run_lifecycle(self.state, self.config, flora)
+            if self.state["tick"] == 58:
+                self.state["plants.energy"][5] -= 1
+
+        inputs, lifecycle, interaction = self.phases
+        self.phases = (inputs, type(lifecycle)("lifecycle", edited_lifecycle), interaction)
+
+
+def make_edited() -> EditedMeadow:
+    """What --sim names in the test below."""
+    return EditedMeadow(tomllib.loads(TINY))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_edited_phase_is_caught_at_its_first_tick(
+    tape: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """verify names tick 58 and the field, writes a dump and ends with 1; so does a seek into the interval."""
+    monkeypatch.setattr(replayer.cli, "load_factory", lambda _: make_edited)
+
+    assert run(replayer.cli.main, f"verify {tape} --sim edited:make --jobs {jobs}") == 1
+
+    out = capsys.readouterr().out
+    assert "DESYNC at tick 58" in out
+    # By the next keyframe the plant has been eaten: the unit that it lacked is missing in the swarm that ate it.
+    assert "swarms.energy: 1 row\n" in out
+    dump = tape.with_name("tiny-1.desync-58")
+    assert f"dump: {dump}" in out
+    assert {file.name for file in dump.iterdir()} >= {"report.md", "finding.json", "inputs.json", "before.npz"}
+
+    assert run(replayer.cli.main, f"seek {tape} --tick 59 --sim edited:make") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: desync at tick 58: recorded hash ")
+    assert len(error.splitlines()) == 1
+
+
+MISTAKES = {
+    "seek nothing.tape --tick 1": (2, "nothing.tape: No such file or directory"),
+    "seek tiny.toml --tick 1": (5, "tiny.toml: this is no tape"),
+    "info empty.tape": (5, "empty.tape: this is no tape"),
+    "info .": (2, ".: Is a directory"),
+    "seek --tick 91": (2, "tick 91: the tape has ticks 0 to 90"),
+    "seek --tick -92": (2, "tick -92: the tape has ticks 0 to 90"),
+    "seek --tick soon": (2, 'unable to convert "soon" into int'),
+    "seek": (2, "--tick"),
+    "seek --tick 1 --field plants.colour": (2, "no field 'plants.colour'; the fields are "),
+    "seek --tick 1 --output state.txt": (2, "state.txt: a name that ends in .npz was expected"),
+    "seek --tick 1 --output no/such/state.npz": (2, "no/such/state.npz: No such file or directory"),
+    "seek --tick 1 --sim nowhere": (2, "--sim 'nowhere': module:factory was expected"),
+    "seek --tick 1 --sim no_module_here:Factory": (2, "--sim no_module_here:Factory: No module named"),
+    "verify --jobs 0": (2, "--jobs"),
+    "rewind": (2, "rewind"),
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_with_replay_gets_one_line(tape: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """One clear line on stderr, the right exit code, nothing on stdout, nothing written."""
+    (tape.parent.parent / "empty.tape").write_bytes(b"")
+    before = files(tape.parent.parent)
+    code, text = MISTAKES[line]
+
+    assert run(replayer.cli.main, line) == code
+
+    captured = capsys.readouterr()
+    assert text in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert captured.out == ""
+    assert files(tape.parent.parent) == before
+
+
+BAD_SCENARIOS = {
+    'world = "meadow"': ('world = "meadows"', "no world named 'meadows' is installed; installed: meadow"),
+    'world = "meadow"\n': ("", "world: the name of a world was expected"),
+    "seed_cost = 2": ("seed_cots = 2", "flora[0].seed_cots: there is no such key; known: name, base_energy"),
+    "max_energy = 9": ("", "flora[0].max_energy: this key is missing"),
+    "base_energy = 4": ("base_energy = -4", "flora[0].base_energy: a decimal number from 0 to 1000000 was expected"),
+    "growth_percent = 5": ('growth_percent = "much"', "flora[0].growth_percent: a decimal number from 0 to 1000"),
+    "width = 12": ("width = 12.5", "grid.width: a whole number from 1 to 4096 was expected, found 12.5"),
+    "diet = [[true]]": ("diet = [[true, false]]", "diet: 1 rows (herbivores) of 1 values (flora) were expected"),
+    'species = "snail"': ('species = "slug"', "swarms[0].species: one of snail was expected, found 'slug'"),
+    "x = 2": ("x = 12", "swarms[0].x: a whole number from 0 to 11 was expected, found 12"),
+    "ticks = 90": ("ticks = ", "bad.toml is no TOML: "),
+}
+
+
+@pytest.mark.parametrize("wrong", BAD_SCENARIOS)
+def test_a_mistake_in_a_scenario_gets_one_line(
+    empty_folder: Path, capsys: pytest.CaptureFixture[str], wrong: str
+) -> None:
+    """The line names the key and what was expected; exit code 2; no tape and no folder is made."""
+    instead, text = BAD_SCENARIOS[wrong]
+    assert wrong in TINY
+    (empty_folder / "bad.toml").write_text(TINY.replace(wrong, instead, 1))
+
+    assert run(recorder.cli.main, "run bad.toml") == 2
+
+    captured = capsys.readouterr()
+    assert text in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert [path.name for path in empty_folder.iterdir()] == ["bad.toml"]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            "run no-such-scenario",
+            "there is no scenario file no-such-scenario, and none of that name ships; shipped: quiet",
+        ),
+        ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape exists already"),
+        ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder/a.tape: No such file or directory"),
+        ("run tiny.toml --ticks 0", "--ticks"),
+        ("run tiny.toml --seed -1", "--seed"),
+        ("run tiny.toml --sync often", "sync='often': a time such as"),
+        ("run", "SCENARIO"),
+    ],
+)
+def test_a_mistake_with_record_gets_one_line(
+    tape: Path, capsys: pytest.CaptureFixture[str], line: str, text: str
+) -> None:
+    """One clear line on stderr, exit code 2, nothing written."""
+    before = files(tape.parent.parent)
+
+    assert run(recorder.cli.main, line) == 2
+
+    captured = capsys.readouterr()
+    assert text in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert captured.out == ""
+    assert files(tape.parent.parent) == before
+
+
+def test_a_changed_input_in_the_tape(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A flipped byte inside a frame block: exit code 4 and one line for seek, 4 for info's verify, nothing written."""
+    with Tape(tape) as opened:
+        block = opened._frame_blocks[1]
+    data = bytearray(tape.read_bytes())
+    data[block.offset + HEADER_BYTES + 5] ^= 1
+    tape.write_bytes(data)
+    before = files(tape.parent.parent)
+
+    assert run(replayer.cli.main, f"seek {tape} --tick 25") == 4
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"error: corrupt at byte {block.offset}: ")
+    assert len(captured.err.splitlines()) == 1
+    assert captured.out == ""
+
+    assert run(replayer.cli.main, f"verify {tape}") == 4
+    assert f"corrupt at byte {block.offset}" in capsys.readouterr().out
+    assert files(tape.parent.parent) == before
+
+
+def test_truncation_at_every_byte_of_the_last_blocks(tape: Path) -> None:
+    """Each cut in the last two frame blocks, or behind them, opens and seeks up to the last whole block."""
+    data = tape.read_bytes()
+    ends: list[tuple[int, int]] = []  # Where each block ends, and the last tick that is whole by then.
+    with Tape(tape) as whole:
+        hashes = {tick: whole.state_hash(tick) for tick in range(91)}
+        frame_blocks = [entry.offset for entry in whole.contents.entries if entry.kind == Kind.FRAMES]
+        offset, last = FILE_HEADER_BYTES, 0
+        while offset < len(data) - TRAILER_BYTES:
+            header = read_header(whole.read, offset, whole.contents.marker)
+            offset, last = header.end_offset, max(last, header.final_tick)
+            ends.append((offset, last))
+    cut = tape.with_name("cut.tape")
+    for size in range(frame_blocks[-2], len(data)):
+        cut.write_bytes(data[:size])
+        expected = max(last for end, last in ends if end <= size)
+        with replayer.open(cut) as timeline:
+            assert (timeline.last_tick, timeline.tape.status) == (expected, "incomplete"), size
+            if size % 16 in (0, 1):  # Going there at every byte would only repeat the same few seeks.
+                assert timeline.seek(-1).state_hash == hashes[expected]
+    assert {last for end, last in ends if end > frame_blocks[-2]} == {80, 90}
+    assert run(replayer.cli.main, f"info {cut}") == 3
+    assert run(replayer.cli.main, f"verify {cut}") == 3

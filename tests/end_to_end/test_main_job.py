@@ -1,0 +1,129 @@
+"""The main job: record the shipped scenario, go to any tick, in this process and in others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import replayer
+from recorder import Recorder
+from sim.scenario.load import load_scenario
+
+TICKS = 5000
+SOUGHT = 200
+
+pytestmark = pytest.mark.xdist_group("main job")  # The five thousand ticks are recorded once, by one worker.
+
+VISIT = """
+import hashlib, json, sys
+import replayer
+ticks = json.load(sys.stdin)
+with replayer.open(sys.argv[1]) as run:
+    found = []
+    for tick in ticks:
+        report = run.seek(tick)
+        found.append([tick, f"{report.state_hash:016x}", hashlib.blake2b(run.state.arena).hexdigest()])
+    from numpy._core._multiarray_umath import __cpu_features__ as features
+    print(json.dumps({"found": found, "features": [name for name, on in features.items() if on]}))
+"""
+
+
+class Live:
+    """What the live run had at some ticks."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.path = path
+        self.ticks = sorted(random.Random(seed).sample(range(1, TICKS + 1), SOUGHT))
+        wanted = set(self.ticks)
+        self.arenas: dict[int, bytes] = {}
+        self.hashes: dict[int, int] = {}
+        scenario = load_scenario("quiet-meadow")
+        inputs_at = scenario.world.inputs(scenario.config)
+        with Recorder(path, scenario.world.make(scenario.config)) as tape:
+            for tick in range(1, TICKS + 1):
+                tape.step(inputs_at(tick))
+                if tick in wanted:
+                    self.arenas[tick] = tape.simulation.state.arena.tobytes()
+                    self.hashes[tick] = tape.simulation.state.hash()
+
+    def expected(self) -> list[list[Any]]:
+        """What a visitor must find."""
+        return [
+            [tick, f"{self.hashes[tick]:016x}", hashlib.blake2b(self.arenas[tick]).hexdigest()] for tick in self.ticks
+        ]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Live:
+    """The shipped scenario, five thousand ticks of it, recorded."""
+    seed = random.randrange(1 << 30)
+    print("seed of the ticks", seed)
+    return Live(tmp_path_factory.mktemp("main") / "run.tape", seed)
+
+
+def test_two_hundred_random_ticks_are_the_live_state(live: Live) -> None:
+    """In random order, each sought state equals the live one in every byte and in its hash."""
+    order = random.Random(1).sample(live.ticks, SOUGHT)
+    with replayer.open(live.path) as run:
+        for tick in order:
+            report = run.seek(tick)
+
+            assert run.state.arena.tobytes() == live.arenas[tick], tick
+            assert report.state_hash == live.hashes[tick]
+            assert report.simulated_ticks < 300
+
+
+def visit(live: Live, **environment: str) -> dict[str, Any]:
+    """Seek the same ticks in a fresh process with another environment."""
+    finished = subprocess.run(
+        [sys.executable, "-c", VISIT, live.path],
+        input=json.dumps(live.ticks),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(finished.stdout)
+    return found
+
+
+def test_a_fresh_process_with_another_hash_seed_finds_the_same(live: Live) -> None:
+    """After a restart, with another PYTHONHASHSEED, the same two hundred states are found."""
+    other = "4242" if os.environ.get("PYTHONHASHSEED") != "4242" else "1"
+
+    assert visit(live, PYTHONHASHSEED=other)["found"] == live.expected()
+
+
+def test_with_simd_dispatch_switched_off_the_same_is_found(live: Live) -> None:
+    """With every feature disabled that NumPy lets one disable, the same two hundred states are found."""
+    try:
+        from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+    except ImportError:
+        pytest.skip("this NumPy does not tell its processor features")
+    on = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
+    if not on:
+        pytest.skip("this processor has nothing to disable")
+    found = visit(live, NPY_DISABLE_CPU_FEATURES=" ".join(on))
+
+    assert not set(found["features"]) & set(on)
+    assert found["found"] == live.expected()
+
+
+def test_the_recorder_does_not_disturb_the_run(live: Live) -> None:
+    """The same scenario without a recorder has the same hashes."""
+    scenario = load_scenario("quiet-meadow")
+    inputs_at = scenario.world.inputs(scenario.config)
+    simulation = scenario.world.make(scenario.config)
+    last = [tick for tick in live.ticks if tick <= 600][-1]
+    for tick in range(1, last + 1):
+        simulation.step(inputs_at(tick))
+        if tick in live.hashes:
+            assert simulation.state.hash() == live.hashes[tick]
