@@ -40,7 +40,8 @@ class CartPole:
 
     def save(self) -> dict[str, Any]:
         """All that the next step reads, and the last step's result."""
-        inner, limit = self.env.unwrapped, self._time_limit()
+        inner: Any = self.env.unwrapped
+        limit = self._time_limit()
         random = self.env.unwrapped.np_random.bit_generator.state
         words = [word for value in random["state"].values() for word in (value & WORD, value >> 64)]
         beyond = inner.steps_beyond_terminated
@@ -57,7 +58,8 @@ class CartPole:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Become what save() returned, on a fresh instance or on a used one."""
-        inner, limit = self.env.unwrapped, self._time_limit()
+        inner: Any = self.env.unwrapped
+        limit = self._time_limit()
         inner.state = saved["physics"].copy()
         beyond = int(saved["steps_beyond_terminated"])
         inner.steps_beyond_terminated = None if beyond < 0 else beyond

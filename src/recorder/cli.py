@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from recorder.console import INTERRUPTED, UsageError, bytes_text, progress_bar, run_app, version
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder, parse_sync
+from sim.kernel.simulation import Simulation
 from sim.scenario.load import Scenario, load_scenario, shipped_scenarios
 
 RECORDINGS_FOLDER = "recordings"
@@ -76,31 +77,42 @@ def run(
     """
     loaded = load_scenario(scenario, seed=seed)
     simulation = loaded.world.make(loaded.config)
-    inputs_at = loaded.world.inputs(loaded.config)
     tick_count = ticks if ticks is not None else int(loaded.config.get("ticks", 1000))
     path = output if output is not None else _new_path(loaded.name)
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
-    try:
-        parse_sync(sync)
-        if output is None:
-            path.parent.mkdir(exist_ok=True)
-        recorder = Recorder(
-            path,
-            simulation,
-            keyframe_interval_ticks=keyframe_interval,
-            full_every=full_every,
-            changes=changes,
-            sync=sync,
-            deterministic=deterministic,
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    settings: dict[str, Any] = {
+        "keyframe_interval_ticks": keyframe_interval,
+        "full_every": full_every,
+        "changes": changes,
+        "sync": sync,
+        "deterministic": deterministic,
+    }
+    recorder = _start(path, simulation, settings, make_folder=output is None)
     if not quiet:
         seed_text = loaded.config.get("seed", 0)
         print(f"recording {loaded.name} (world {loaded.world.name}, seed {seed_text}), {tick_count:,} ticks → {path}")
     start_s = time.perf_counter()
-    interrupted = False
+    interrupted = _run_ticks(recorder, loaded, tick_count, quiet=quiet)
+    if not quiet:
+        _print_summary(loaded, recorder, path, time.perf_counter() - start_s, interrupted=interrupted)
+    return INTERRUPTED if interrupted else 0
+
+
+def _start(path: Path, simulation: Simulation, settings: dict[str, Any], *, make_folder: bool) -> Recorder:
+    """A recorder with these settings; nothing is written if one of them cannot be."""
+    try:
+        parse_sync(settings["sync"])
+        if make_folder:
+            path.parent.mkdir(exist_ok=True)
+        return Recorder(path, simulation, **settings)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _run_ticks(recorder: Recorder, scenario: Scenario, tick_count: int, *, quiet: bool) -> bool:
+    """Record the ticks of a scenario and seal the tape; whether the user interrupted it."""
+    inputs_at = scenario.world.inputs(scenario.config)
     with recorder, progress_bar("recording", tick_count, quiet=quiet) as show:
         try:
             for tick in range(1, tick_count + 1):
@@ -108,13 +120,10 @@ def run(
                 if tick % PROGRESS_TICKS == 0:
                     show(tick)
         except KeyboardInterrupt:
-            interrupted = True
             recorder.close({"reason": "interrupted"})
-        else:
-            recorder.close({"reason": "ticks", "ticks": tick_count})
-    if not quiet:
-        _print_summary(loaded, recorder, path, time.perf_counter() - start_s, interrupted=interrupted)
-    return INTERRUPTED if interrupted else 0
+            return True
+        recorder.close({"reason": "ticks", "ticks": tick_count})
+    return False
 
 
 def _print_summary(scenario: Scenario, recorder: Recorder, path: Path, seconds: float, *, interrupted: bool) -> None:

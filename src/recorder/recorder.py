@@ -29,6 +29,7 @@ from recorder.format.encoder import TapeEncoder
 from recorder.format.file_header import FileHeader
 from recorder.format.frame import encode_frame
 from recorder.format.keyframe import gather_changes
+from recorder.format.limits import INPUT_BYTES_MAX
 from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.inputs import ensure_survives
 from recorder.logfile import LogFile
@@ -129,7 +130,7 @@ class Recorder:
             first_tick=1,
             sync_interval_s=sync_interval_s,
             sync_each_block=sync_each_block,
-            cut_by_time=not deterministic,
+            deterministic=deterministic,
         )
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
         self._abandon = weakref.finalize(self, _abandon_writer, self._writer, os.fspath(path))
@@ -158,6 +159,8 @@ class Recorder:
             self._ensure_usable()
         encoded = encode_plain(inputs)
         tick = self.tick + 1
+        if len(encoded) > INPUT_BYTES_MAX:
+            raise ValueError(f"the inputs of tick {tick} take {len(encoded)} bytes, more than {INPUT_BYTES_MAX}")
         if tick >= self._check_tick:
             ensure_survives(inputs, decode_plain(encoded), tick)
             self._check_tick = tick + self._interval_ticks
@@ -185,10 +188,12 @@ class Recorder:
         """Write what is left, seal the tape and stop the writer; a second call does nothing.
 
         outcome: plain data that says why the run ended; shown by ``replay info``.
-        Raises WriterFailedError.
+        Raises WriterFailedError; TypeError or ValueError for an outcome that is not plain data, nothing has happened
+        then.
         """
         if self._closed:
             return
+        encode_plain(outcome)
         self._closed = True
         self._abandon.detach()
         self._source.close()
@@ -273,10 +278,10 @@ class Recorder:
 
 
 def _abandon_writer(writer: Writer, path: str) -> None:
+    writer.stop()  # First: where warnings are errors, nothing comes after them.
     warnings.warn(
         f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
     )
-    writer.stop()
 
 
 def parse_sync(sync: str) -> tuple[float | None, bool]:

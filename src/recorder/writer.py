@@ -89,20 +89,22 @@ class Writer:
         first_tick: int,
         sync_interval_s: float | None,
         sync_each_block: bool,
-        cut_by_time: bool,
+        deterministic: bool,
     ) -> None:
         """Start the thread.
 
         path: for messages. first_tick: of the first frame that will be put. sync_interval_s: how often to sync; None
-        is never. sync_each_block: sync after every block. cut_by_time: write frames that waited FRAMES_AGE_S_MAX even
-        if their block is not full, so that the file follows a slow run.
+        is never. sync_each_block: sync after every block. deterministic: let no clock show in the file; else frames
+        that waited FRAMES_AGE_S_MAX are written even if their block is not full, so that the file follows a slow run,
+        and blocks tell how far syncs that came by the clock have made the file durable.
         """
         self._log = log
         self._encoder = encoder
         self._path = path
         self._sync_interval_s = sync_interval_s
         self._sync_each_block = sync_each_block
-        self._cut_by_time = cut_by_time
+        self._cut_by_time = not deterministic
+        self._durable_in_blocks = sync_each_block or not deterministic
         self._queue: deque[bytes | KeyframeJob] = deque()
         self._put_bytes = 0
         self._taken_bytes = 0
@@ -286,7 +288,9 @@ class Writer:
         if self._encoder.next_offset > self._synced_offset:
             start_s = time.monotonic()
             self._log.sync()
-            self._synced_offset = self._encoder.durable_bytes = self._encoder.next_offset
+            self._synced_offset = self._encoder.next_offset
+            if self._durable_in_blocks:
+                self._encoder.durable_bytes = self._synced_offset
             self._sync_count += 1
             self._sync_s_max = max(self._sync_s_max, time.monotonic() - start_s)
         self._synced_s = time.monotonic()

@@ -1,8 +1,17 @@
 """Replay recordings: from bytes on a disk to states and findings."""
 
-from recorder._shadowing import ensure_not_shadowed
+try:
+    from recorder._shadowing import ensure_not_shadowed
+except ModuleNotFoundError as error:
+    if error.name != "recorder._shadowing":
+        raise
+    import recorder
 
-ensure_not_shadowed("sim", __name__)
+    raise ImportError(
+        f"{recorder.__file__} hides the package 'recorder' that replayer needs: give that file another name"
+    ) from None
+
+ensure_not_shadowed("recorder", __name__)
 
 from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402 - see above
 from replayer.tape import Tape  # noqa: E402

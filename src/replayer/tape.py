@@ -20,7 +20,7 @@ import attrs
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
 from recorder.format.block import Flags, Kind
 from recorder.format.frame import Frame, decode_frames
-from recorder.format.index import Entry
+from recorder.format.index import Entry, entry_of
 from recorder.format.keyframe import decode_delta, decode_full
 from recorder.format.plain_data import decode_plain
 from recorder.format.scan import (
@@ -228,7 +228,8 @@ class Tape:
         while True:
             header = read_header(self.read, offset, self.contents.marker)
             is_first = not parts
-            if (header.seq, header.kind) != (wanted, entry.kind) or bool(header.flags & Flags.CONTINUATION) == is_first:
+            expected = entry_of(header) == entry if is_first else bool(header.flags & Flags.CONTINUATION)
+            if (header.seq, header.kind) != (wanted, entry.kind) or not expected:
                 raise CorruptError(offset, "another block than the one that was expected here")
             parts.append(read_payload(self.read, header))
             if not header.flags & Flags.CONTINUES:
@@ -237,7 +238,7 @@ class Tape:
 
     def _payload(self, entry: Entry) -> bytes:
         header = read_header(self.read, entry.offset, self.contents.marker)
-        if (header.seq, header.kind, header.first_tick) != (entry.seq, entry.kind, entry.first_tick):
+        if entry_of(header) != entry:
             raise CorruptError(entry.offset, "another block than the one that the index names")
         return read_payload(self.read, header)
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_worlds import Herd, Saved, Walkers, record
 
 import replayer
 from recorder import CorruptError, DesyncError, MissingTickError
 from recorder.format.block import HEADER_BYTES
 from replayer.worlds import UnfitSimulationError
 from sim import Field, Schema, State, UnknownWorldError
+
+from small_worlds import Herd, Saved, Walkers, record
 
 TICKS = 60
 WORLDS: dict[str, Any] = {"walkers": Walkers, "herd": Herd, "saved": Saved}
@@ -243,11 +244,11 @@ def test_the_dump_holds_both_sides(tmp_path: Path) -> None:
     with replayer.open(path, Sluggish, dump_folder=tmp_path) as run, pytest.raises(DesyncError) as caught:
         run.seek(39)
     folder = caught.value.dump_path
-    with np.load(folder / "before.npz") as before, np.load(folder / "replayed.npz") as after:
-        with replayer.open(path, Walkers) as truth:
-            assert (before["x"] == truth[30]["x"]).all()
-            assert after["x"][0] == truth[31]["x"][0] - 1
-            assert (after["y"] == truth[31]["y"]).all()
+    before, after = (np.load(folder / name) for name in ("before.npz", "replayed.npz"))
+    with before, after, replayer.open(path, Walkers) as truth:
+        assert (before["x"] == truth[30]["x"]).all()
+        assert after["x"][0] == truth[31]["x"][0] - 1
+        assert (after["y"] == truth[31]["y"]).all()
     finding = json.loads((folder / "finding.json").read_text())
     assert finding["tick"] == 31
     assert finding["expected_hash"] == f"{caught.value.expected_hash:016x}"

@@ -10,11 +10,12 @@ import google_crc32c
 import lz4.block
 import msgpack
 import pytest
-from small_worlds import Walkers, record
 
 import replayer
 from recorder.format.block import HEADER_BYTES, decode_header, encode_header, pad
 from replayer.verify import verify_tape
+
+from small_worlds import Walkers, record
 
 INPUTS = [[[i % 20, 2]] for i in range(50)]
 

@@ -60,12 +60,15 @@ def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
     """
     frames: list[Frame] = []
     try:
-        for item in make_unpacker(payload):
+        unpacker = make_unpacker(payload)
+        for item in unpacker:
             match item:
                 case [int(tick), int(state_hash), inputs, *_]:
                     frames.append(Frame(tick, state_hash, inputs))
                 case _:
                     raise ValueError("an item that is no frame")
+        if unpacker.tell() != len(payload):
+            raise ValueError("the last one is cut off")
     except DECODE_ERRORS as error:
         raise CorruptError(header.offset, f"frames that cannot be decoded: {error}") from None
     if [frame.tick for frame in frames] != list(range(header.first_tick, header.first_tick + header.tick_count)):

@@ -85,4 +85,6 @@ def decode_index(payload: bytes, offset: int) -> tuple[list[Entry], int]:
         raise CorruptError(offset, f"an index that cannot be decoded: {error}") from None
     if place != len(payload) or not 0 <= previous < offset:
         raise CorruptError(offset, f"an index of {len(payload)} bytes where {place} were expected")
+    if count and max(columns[0]) >= offset:
+        raise CorruptError(offset, "an index of blocks that lie after it")
     return [Entry(*values) for values in zip(*columns, strict=True)], previous

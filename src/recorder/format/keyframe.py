@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from recorder.errors import CorruptError
 from recorder.format.plain_data import DECODE_ERRORS, decode_plain, encode_plain
-from sim.kernel.changes import Rows
+from sim.kernel.changes import Rows, comparable
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Snapshot, make_arena, view_rows
 
@@ -74,7 +74,13 @@ class _Section:
 
 def gather_changes(arena: Bytes, layout: Layout, rows: Mapping[str, Rows]) -> Changes:
     """Copy the given rows out of an arena."""
-    return Changes(rows, {name: view_rows(arena, layout.slots[name])[numbers] for name, numbers in rows.items()})
+    return Changes(rows, {name: _take_rows(arena, layout.slots[name], numbers) for name, numbers in rows.items()})
+
+
+def _take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
+    """Copies of some rows, (n, row_bytes) uint8; taken as words, which is many times faster than byte by byte."""
+    taken = np.ascontiguousarray(comparable(arena, slot)[numbers])
+    return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
 
 
 def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
@@ -100,7 +106,7 @@ def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapsho
         if name not in changes.rows:
             continue
         numbers = changes.rows[name]
-        mixed = changes.values[name] ^ view_rows(baseline.arena, slot)[numbers]
+        mixed = changes.values[name] ^ _take_rows(baseline.arena, slot, numbers)
         differs = mixed.any(axis=1)
         if not differs.all():
             numbers, mixed = numbers[differs], mixed[differs]

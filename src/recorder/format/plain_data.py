@@ -14,6 +14,7 @@ Extension types:
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import msgpack
@@ -24,14 +25,16 @@ ARRAY_EXTENSION = 1
 NUMBER_EXTENSION = 2
 
 _KINDS = "biufc"
+_DTYPE_TEXT = re.compile(r"[<|][biufc]\d{1,2}")  # NumPy itself would parse far more, with SyntaxErrors.
 _AXES_MAX = 32
 
 
 def encode_plain(value: Any) -> bytes:
     """value as MessagePack; equal values give equal bytes as long as their dicts have equal order.
 
-    Raises TypeError for what is not plain data (sets and objects too: their order or class would be lost),
-    ValueError or OverflowError for an integer beyond 64 bits.
+    Raises TypeError for what has no plain form, ValueError or OverflowError for an integer beyond 64 bits. Some of
+    what is not plain data takes the form of something that is (sets, dataclasses, enums, dates): a caller who must
+    know decodes and compares, see recorder.inputs.
     """
     return _ENCODER.encode(value)
 
@@ -88,11 +91,11 @@ def _decode_extension(code: int, data: bytes) -> Any:
     unpacker = msgpack.Unpacker(max_buffer_size=len(data), strict_map_key=True)
     unpacker.feed(data)
     match unpacker.unpack():
-        case [str(name), list(shape)] if len(name) <= 4 and len(shape) <= _AXES_MAX:
+        case [str(name), list(shape)] if _DTYPE_TEXT.fullmatch(name) and len(shape) <= _AXES_MAX:
             dtype = np.dtype(name)
         case _:
             raise ValueError("an array without dtype and shape")
-    if dtype.kind not in _KINDS or not all(isinstance(size, int) and size >= 0 for size in shape):
+    if not all(isinstance(size, int) and size >= 0 for size in shape) or (shape and code == NUMBER_EXTENSION):
         raise ValueError(f"an array of dtype {dtype} and shape {shape}")
     start = unpacker.tell()
     if math.prod(shape) * dtype.itemsize != len(data) - start:

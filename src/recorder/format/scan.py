@@ -114,6 +114,8 @@ def _indexed_contents(read: Read, size_bytes: int) -> Contents:
     if place < FILE_HEADER_BYTES:
         raise TornError(place, TRAILER_BYTES, size_bytes)
     marker, end_offset = decode_trailer(read(place, TRAILER_BYTES), place)
+    if end_offset >= place:
+        raise CorruptError(place, "a trailer that leads past itself")
     end = read_header(read, end_offset, file_header.marker)
     if marker != file_header.marker or end.kind != Kind.END or end.end_offset != place:
         raise CorruptError(place, "a trailer that leads to no END block")
@@ -166,6 +168,7 @@ class _Scan:
         self._size_bytes = size_bytes
         self._marker = marker
         self._durable_bytes = 0
+        self._sealed_offset = -1  # Of the END block that the last trailer names.
         self.entries: list[Entry] = []
         self.damages: list[Damage] = []
         self.seal: Seal | None = None
@@ -191,8 +194,10 @@ class _Scan:
     def _skip(self, offset: int, error: CorruptError | TornError) -> int | None:
         """Where to go on after something that is no block of ours; None at the end."""
         try:
-            decode_trailer(self._read(offset, TRAILER_BYTES), offset)
-            return offset + TRAILER_BYTES
+            marker, sealed_offset = decode_trailer(self._read(offset, TRAILER_BYTES), offset)
+            if marker == self._marker:
+                self._sealed_offset = sealed_offset
+                return offset + TRAILER_BYTES
         except CorruptError:
             pass
         following = _find_block(self._read, offset + ALIGNMENT_BYTES, self._size_bytes, self._marker)
@@ -209,7 +214,7 @@ class _Scan:
             if header.offset >= self._durable_bytes or header.kind == Kind.END:
                 try:
                     payload = read_payload(self._read, header)
-                    if header.kind == Kind.END and header is headers[-1]:
+                    if header.kind == Kind.END and header is headers[-1] and header.offset == self._sealed_offset:
                         self.seal = decode_seal(payload, header.offset)
                 except (CorruptError, TornError) as error:
                     torn = header is headers[-1] and header.offset >= self._durable_bytes

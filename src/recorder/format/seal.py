@@ -69,9 +69,9 @@ def decode_seal(payload: bytes, offset: int) -> Seal:
                 "frame_count": int(),
                 "first_tick": int(),
                 "last_tick": int(),
-                "index_offset": int(),
+                "index_offset": int(index_offset),
                 "outcome": _,
-            }:
+            } if 0 <= index_offset < offset:
                 return Seal(**{field.name: plain[field.name] for field in attrs.fields(Seal)})
     except ValueError as error:
         raise CorruptError(offset, f"an END block that cannot be decoded: {error}") from None

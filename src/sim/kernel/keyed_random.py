@@ -108,7 +108,9 @@ class RandomStream:
         return int(self._words[2])
 
     def words(self, count: int) -> Words:
-        """The next count words, (count,) uint64, each below 2**32."""
+        """The next count words, (count,) uint64, each below 2**32. Raises ValueError if count is negative."""
+        if count < 0:
+            raise ValueError(f"{count} words to draw")
         seed, stream, drawn = (int(word) for word in self._words[:3])
         blocks = np.arange(drawn // 4, (drawn + count + 3) // 4, dtype=np.uint64)
         counter = (blocks & _LOW, stream & 0xFFFFFFFF, blocks >> _SHIFT, 0xFF000000 | stream >> 32)

@@ -27,6 +27,7 @@ ARENA_BYTES_MAX = 1 << 40  # Far above any machine's memory; keeps offsets insid
 COUNTS_FIELD = "#counts"  # The arena's own first field: one row count per table, then one length per blob.
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_DTYPE_TEXT = re.compile(r"[<|][biufc](1|2|4|8|16)")  # NumPy itself would parse far more, with SyntaxErrors.
 _KINDS = "biufc"  # bool, signed, unsigned, float, complex: the dtypes whose bytes are the value.
 
 
@@ -41,7 +42,7 @@ def _check_name(name: Any) -> str:
 def _to_dtype(dtype: Any) -> np.dtype[Any]:
     """Return dtype in little-endian order, so that a tape's bytes mean the same on every machine."""
     made = np.dtype(dtype)
-    if made.kind not in _KINDS or made.itemsize > 16:
+    if made.kind not in _KINDS or made.itemsize > (16 if made.kind == "c" else 8):  # long double has unset bytes.
         raise TypeError(f"dtype {made} cannot be a field: booleans, integers, floats and complex numbers can")
     little: np.dtype[Any] = made.newbyteorder("<")
     return little
@@ -239,7 +240,7 @@ def make_layout(schema: Schema, capacities: Mapping[str, int] | None = None) -> 
     chosen = dict(schema.initial_capacities() if capacities is None else capacities)
     extensible = schema.extensible
     if set(chosen) != {entry.name for entry in extensible}:
-        raise ValueError(f"capacities for {sorted(chosen)}, but the tables and blobs are others")
+        raise ValueError(f"capacities for {sorted(map(str, chosen))}, but the tables and blobs are others")
     for name, capacity in chosen.items():
         _check_capacity(name, capacity)
     hot: list[tuple[str, np.dtype[Any], tuple[int, ...], int, str | None]] = []
@@ -331,6 +332,6 @@ def schema_from_plain(plain: Any) -> Schema:
 
 def _field_from_plain(parts: Any) -> Field:
     match parts:
-        case [str(name), str(dtype), list(shape), int(row_axes), int(hot)] if len(dtype) <= 4:
+        case [str(name), str(dtype), list(shape), int(row_axes), int(hot)] if _DTYPE_TEXT.fullmatch(dtype):
             return Field(name, dtype, tuple(shape), row_axes=row_axes, hot=bool(hot))
     raise ValueError(f"{str(parts)[:80]} is no field of a schema")

@@ -10,6 +10,7 @@ Invariants:
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -112,6 +113,8 @@ class State:
         self._count_index = layout.count_index
         self._counts: Array = self._views.get(COUNTS_FIELD, np.zeros(0, np.int64))
         self._owned = {name: self._count_index[slot.owner] for name, slot in layout.slots.items() if slot.owner}
+        self._live: dict[str, Array] = {}  # The last view given of each column or blob, and those before, while in use.
+        self._given: dict[str, list[weakref.ref[Array]]] = {name: [] for name in self._owned}
         for marks in self._marks:
             marks.start_over(layout)
 
@@ -127,8 +130,14 @@ class State:
         except KeyError:
             _find_slot(self.layout, name)
             raise
-        owner = self._owned.get(name)
-        return view if owner is None else view[: self._counts[owner]]
+        index = self._owned.get(name)
+        if index is None:
+            return view
+        live, count = self._live.get(name), self._counts[index]
+        if live is None or len(live) != count:
+            live = self._live[name] = view[:count]
+            self._given[name] = [*(given for given in self._given[name] if given() is not None), weakref.ref(live)]
+        return live
 
     def __iter__(self) -> Iterator[str]:
         """The names of the fields, in the arena's order."""
@@ -163,11 +172,14 @@ class State:
         itself. Raises KeyError, IndexError or ValueError as NumPy does; the state is then unchanged.
         """
         slot = _find_slot(self.layout, name)
-        view = self[name].reshape(-1, *slot.shape[len(slot.rows_shape) :])
+        field = self[name]
+        row_count = slot.row_count if slot.owner is None else len(field)
+        view = field.reshape(row_count, *slot.shape[len(slot.rows_shape) :])
+        values = np.asarray(values, dtype=slot.dtype)  # What cannot be converted fails here, before the first write.
         if not self._marks:
             view[rows] = values
             return
-        numbers = _row_numbers(rows, len(view))
+        numbers = _row_numbers(rows, row_count)
         words = comparable(self.arena, slot)
         before = words[numbers]
         view[rows] = values
@@ -222,11 +234,13 @@ class State:
 
     def _relayout(self, layout: Layout) -> None:
         """Move to a layout of the same fields with more room, keeping all values."""
-        old_views = self._views
+        old_views, given = self._views, self._given
         self._adopt(layout)
         for name, old in old_views.items():
             self._views[name][tuple(slice(size) for size in old.shape)] = old
-            old.flags.writeable = False  # Invariant 2: a write through a stale view fails instead of vanishing.
+            for stale in (old, *(view() for view in given.get(name, ()))):
+                if stale is not None:
+                    stale.flags.writeable = False  # Invariant 2: a write through it fails instead of vanishing.
 
     def replace_schema(self, schema: Schema) -> None:
         """Hold the fields of another schema from now on, all zero; room that blobs and tables had is kept.
@@ -276,8 +290,11 @@ def _find_slot(layout: Layout, name: str) -> Slot:
 
 
 def _row_numbers(rows: Any, row_count: int) -> npt.NDArray[np.int64]:
-    """The flat row numbers that an index along one axis of row_count rows selects."""
+    """The flat row numbers, none of them negative, that an index along one axis of row_count rows selects."""
     if isinstance(rows, slice):
         return np.arange(*rows.indices(row_count))
     index = np.atleast_1d(np.asarray(rows))
-    return np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.int64, copy=False)
+    if index.dtype == np.bool_:
+        return np.flatnonzero(index)
+    numbers = index.astype(np.int64, copy=False)
+    return np.where(numbers < 0, numbers + row_count, numbers)

@@ -49,16 +49,16 @@ def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
     path = Path(name_or_path)
     shipped = shipped_scenarios()
     if path.is_file():
-        text, stem = path.read_text(encoding="utf-8"), path.stem
+        content, stem = path.read_bytes(), path.stem
     elif name_or_path in shipped:
-        text, stem = shipped[name_or_path].read_text(encoding="utf-8"), name_or_path
+        content, stem = shipped[name_or_path].read_bytes(), name_or_path
     else:
         raise FileNotFoundError(
             f"there is no scenario file {name_or_path}, and none of that name ships; shipped: {', '.join(shipped)}"
         )
     try:
-        config = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        config = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError("", f"{name_or_path} is no TOML: {error}") from None
     if not isinstance(config.get("world"), str):
         raise ConfigError("world", "the name of a world was expected, such as " + ", ".join(world_names()))

@@ -28,8 +28,9 @@ _KINDS = list(INPUT_KEYS)
 
 
 def run_inputs(state: State, config: MeadowConfig, inputs: Any) -> None:
-    """The whole phase. Raises ValueError for an input that cannot be; nothing was carried out then."""
+    """The whole phase; the tick begins here. Raises ValueError for an input that cannot be; nothing has changed then."""
     checked = sorted(_check(config, item) for item in inputs or ())
+    state.set("tick", 0, int(state["tick"]) + 1)
     for kind_index, *values in checked:
         match _KINDS[kind_index], values:
             case "plant", [species, x, y]:
@@ -52,7 +53,7 @@ def _plant(state: State, config: MeadowConfig, species: int, x: int, y: int) -> 
 
 def _check(config: MeadowConfig, item: Any) -> tuple[int, ...]:
     """An input as integers: the kind's number, then the values in the order of INPUT_KEYS."""
-    if not isinstance(item, Mapping) or item.get("kind") not in INPUT_KEYS:
+    if not isinstance(item, Mapping) or item.get("kind") not in _KINDS:
         raise ValueError(f"{item!r} is no input of a meadow; its kind is one of {', '.join(INPUT_KEYS)}")
     kind = item["kind"]
     if set(item) != {"kind", *INPUT_KEYS[kind]}:

@@ -46,8 +46,6 @@ class Meadow:
 
     def step(self, inputs: Any) -> None:
         """Advance by one tick. inputs: a list of inputs (see orders.py) or None; ValueError if one cannot be."""
-        self.state["tick"][()] += 1
-        self.state.mark("tick")
         run_phases(self.phases, inputs)
 
 

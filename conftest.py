@@ -1,0 +1,94 @@
+"""Run the code in README and docs as tests: each page in an empty folder, its blocks one after the other.
+
+A ``python`` block is executed; an ``output`` block after it is what it must print. A ``console`` block is a session:
+what each line after ``$`` prints must match the lines below it. ``...`` stands for any text, since times, sizes and
+ids differ from run to run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from sybil import Sybil
+from sybil.example import Example
+from sybil.parsers.markdown import CodeBlockParser
+
+SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
+
+
+def compare(expected: str, printed: str) -> str | None:
+    """None if printed is expected, where ``...`` in the latter stands for anything; else what is wrong."""
+    pattern = ".*?".join(re.escape(part) for part in expected.strip().split("..."))
+    if re.fullmatch(pattern, printed.strip(), re.DOTALL):
+        return None
+    return f"expected:\n{expected}\nprinted:\n{printed}"
+
+
+def run_python(example: Example) -> None:
+    """Execute a block in the page's namespace, keeping what it prints."""
+    printed = io.StringIO()
+    code = compile("\n" * (example.line + example.parsed.line_offset) + example.parsed, example.path, "exec")
+    with contextlib.redirect_stdout(printed):
+        exec(code, example.namespace)  # noqa: S102 - executing the documentation is the point
+    example.namespace["printed"] = printed.getvalue()
+
+
+def check_output(example: Example) -> str | None:
+    """Compare a block with what the Python block before it printed."""
+    return compare(str(example.parsed), example.namespace["printed"])
+
+
+def run_console(example: Example) -> str | None:
+    """Run each command of a session and compare what it prints."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for part in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        finished = subprocess.run(  # noqa: S602 - the commands are ours
+            command,
+            shell=True,
+            env={**os.environ, "PATH": path, "COLUMNS": "100"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SESSION_S_MAX,
+            check=False,
+        )
+        wrong = compare(expected, finished.stdout)
+        if wrong is not None:
+            return f"$ {command}\n{wrong}"
+    return None
+
+
+def enter_folder(namespace: dict[str, object]) -> None:
+    """Work in an empty folder, so that a page's files are its own."""
+    import tempfile  # noqa: PLC0415 - only where a page is run
+
+    namespace["folder"] = tempfile.TemporaryDirectory()
+    namespace["before"] = Path.cwd()
+    os.chdir(namespace["folder"].name)  # type: ignore[attr-defined]
+    sys.path.insert(0, namespace["folder"].name)  # type: ignore[attr-defined]
+
+
+def leave_folder(namespace: dict[str, object]) -> None:
+    """Go back and throw the page's files away."""
+    os.chdir(namespace["before"])  # type: ignore[arg-type]
+    sys.path.remove(namespace["folder"].name)  # type: ignore[attr-defined]
+    namespace["folder"].cleanup()  # type: ignore[attr-defined]
+
+
+pytest_collect_file = Sybil(
+    parsers=[
+        CodeBlockParser("python", run_python),
+        CodeBlockParser("output", check_output),
+        CodeBlockParser("console", run_console),
+    ],
+    patterns=["README.md", "docs/*.md"],
+    setup=enter_folder,
+    teardown=leave_folder,
+).pytest()

@@ -1,0 +1,96 @@
+"""The shared workloads S and M as simulations: many entities, a few of which change at each tick.
+
+S is 500 entities (33 KB) of which a tenth change a tick, M is 100,000 (6.5 MB) of which a hundredth do. Nine in ten of
+the changed ones come from a hot pool of twice their number. 5 to 20 small orders come in a tick. The random
+generator's state lies in the state, so that the workloads can be replayed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sim import Field, Schema, State
+
+WORD = (1 << 64) - 1
+FIELDS = (
+    ("x", "i4"),
+    ("y", "i4"),
+    ("vx", "i4"),
+    ("vy", "i4"),
+    ("kind", "i4"),
+    ("owner", "i4"),
+    ("energy", "i8"),
+    ("mass", "i8"),
+    ("target", "i8"),
+    ("heat", "f8"),
+    ("angle", "f8"),
+    ("alive", "?"),
+)
+SIZES = {"S": (500, 0.10), "M": (100_000, 0.01)}
+
+
+class Entities:
+    """One of the workloads; marks its writes if marks_writes is set."""
+
+    def __init__(self, name: str, *, marks_writes: bool = True, seed: int = 1) -> None:
+        self.count, share = SIZES[name]
+        self.marks_writes = marks_writes
+        self.changed = max(1, int(self.count * share))
+        self.random = np.random.Generator(np.random.PCG64(seed))
+        self.state = State(
+            Schema(*(Field(field, dtype, (self.count,)) for field, dtype in FIELDS), Field("rng", "u8", (6,)))
+        )
+        self._fill()
+        self.hot = self.random.choice(self.count, min(self.count, 2 * self.changed), replace=False)
+        self._keep_random()
+
+    def _fill(self) -> None:
+        random, state, n = self.random, self.state, self.count
+        state["x"][:], state["y"][:] = random.integers(0, 1 << 20, (2, n))
+        state["vx"][:], state["vy"][:] = random.integers(-64, 64, (2, n))
+        state["kind"][:], state["owner"][:] = random.integers(0, 12, n), random.integers(0, 4, n)
+        state["energy"][:], state["mass"][:] = random.integers(0, 1000, n) * 65536, random.integers(1, 50, n) * 1000
+        state["target"][:], state["alive"][:] = random.integers(-1, n, n), random.random(n) < 0.97
+        state["heat"][:], state["angle"][:] = random.random(n) * 20, random.random(n) * 6.28
+
+    def _keep_random(self) -> None:
+        kept: Any = self.random.bit_generator.state
+        inner = kept["state"]
+        words = [part for value in (inner["state"], inner["inc"]) for part in (value & WORD, value >> 64)]
+        self.state["rng"][:] = [*words, kept["has_uint32"], kept["uinteger"]]
+
+    def after_restore(self) -> None:
+        """Take the generator's state from the arena."""
+        words = [int(word) for word in self.state["rng"]]
+        self.random.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": words[0] | words[1] << 64, "inc": words[2] | words[3] << 64},
+            "has_uint32": words[4],
+            "uinteger": words[5],
+        }
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
+        """Move some entities, and change one more number of each."""
+        random, state = self.random, self.state
+        often = max(1, int(self.changed * 0.9))
+        hot = self.hot[random.integers(0, len(self.hot), often)]
+        rows = np.unique(np.concatenate([hot, random.integers(0, self.count, self.changed - often)]))
+        state["x"][rows] += state["vx"][rows]
+        state["y"][rows] += state["vy"][rows]
+        first, second, third = rows[0::3], rows[1::3], rows[2::3]
+        state["energy"][first] -= random.integers(0, 4096, len(first))
+        state["heat"][second] = state["heat"][second] * 0.97 + random.random(len(second))
+        state["angle"][third] += random.random(len(third)) * 0.1
+        self._keep_random()
+        if self.marks_writes:
+            for name, written in (("x", rows), ("y", rows), ("energy", first), ("heat", second), ("angle", third)):
+                state.mark(name, written)
+            state.mark("rng")
+
+
+def orders(random: np.random.Generator) -> list[list[int]]:
+    """The inputs of one tick: 5 to 20 orders of [kind, actor, target, x, y]."""
+    made: list[list[int]] = random.integers(0, 1000, (int(random.integers(5, 21)), 5)).tolist()
+    return made
