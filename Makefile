@@ -2,6 +2,7 @@
 # make test   run the tests
 # make lint   formatting, lint, types, import rules
 # make test-pythons   the tests on every Python from 3.11 that is installed here
+# make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
 # make bench  time and size of recording and seeking
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_TAPE := recordings/demo.tape
 
-.PHONY: demo test test-pythons lint bench clean
+.PHONY: demo test test-pythons test-oldest lint bench clean
 
 demo: $(VENV)/.installed
 	rm -rf $(DEMO_TAPE)
@@ -23,6 +24,9 @@ test: $(VENV)/.tested
 
 test-pythons:
 	tools/test_pythons.sh
+
+test-oldest:
+	tools/test_oldest.sh
 
 lint: $(VENV)/.linted
 	$(BIN)/ruff format --check .

@@ -135,9 +135,10 @@ def _print_summary(scenario: Scenario, recorder: Recorder, path: Path, seconds: 
         f"({tick / seconds:,.0f} ticks a second), {bytes_text(size_bytes)} ({size_bytes / max(tick, 1):,.0f} bytes a tick), "
         f"{statistics.writer.full_count} full and {statistics.writer.delta_count} delta keyframes"
     )
-    for name, value in scenario.world.summarize(scenario.config, state.snapshot()).items():
-        print(f"  {name}: {value}")
-    print(f"  state hash: {state.hash():016x}")
+    if not interrupted:  # An interrupted step leaves a state that is of no tick.
+        for name, value in scenario.world.summarize(scenario.config, state.snapshot()).items():
+            print(f"  {name}: {value}")
+        print(f"  state hash: {state.hash():016x}")
     print(f"next: replay seek {path} --tick {tick // 2}    or: replay verify {path}")
 
 

@@ -90,8 +90,11 @@ def _show(line: str) -> None:
 def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr if that is a terminal; gives a function that takes how far the work is."""
     console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _: None
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done: progress.update(task, completed=done)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -180,11 +181,16 @@ def _results(tape: Tape, world: Factory | None, intervals: list[Interval], jobs:
         for interval in intervals:
             yield verify_interval(cursor, interval)
         return
-    # Forked, so that a factory defined in a script or a notebook reaches the workers without pickling.
+    # Forked, so that a factory defined in a script or a notebook reaches the workers without pickling, and a script
+    # without a __main__ guard is not run again. Python 3.12 warns of forking beside other threads, whose locks stay
+    # locked in the child; a worker takes none of ours: it opens the tape anew and runs the simulation.
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(jobs, context, _start_worker, (tape.path, world)) as pool:
         try:
-            yield from pool.map(_verify_in_worker, intervals)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+                results = pool.map(_verify_in_worker, intervals)
+            yield from results
         finally:
             pool.shutdown(cancel_futures=True)
 

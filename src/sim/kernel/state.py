@@ -293,6 +293,8 @@ def _row_numbers(rows: Any, row_count: int) -> npt.NDArray[np.int64]:
     """The flat row numbers, none of them negative, that an index along one axis of row_count rows selects."""
     if isinstance(rows, slice):
         return np.arange(*rows.indices(row_count))
+    if type(rows) is int:
+        return np.array([rows if rows >= 0 else rows + row_count])
     index = np.atleast_1d(np.asarray(rows))
     if index.dtype == np.bool_:
         return np.flatnonzero(index)
