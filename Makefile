@@ -13,7 +13,7 @@ DEMO_TAPE := recordings/demo.tape
 .PHONY: demo test test-pythons test-oldest lint bench clean
 
 demo: $(VENV)/.installed
-	rm -rf $(DEMO_TAPE)
+	mkdir -p recordings && rm -rf $(DEMO_TAPE)
 	$(BIN)/record run quiet-meadow --output $(DEMO_TAPE)
 	$(BIN)/replay info $(DEMO_TAPE)
 	$(BIN)/replay seek $(DEMO_TAPE) --tick 2500 --picture

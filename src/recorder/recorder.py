@@ -132,8 +132,6 @@ class Recorder:
             sync_each_block=sync_each_block,
             deterministic=deterministic,
         )
-        # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
-        self._abandon = weakref.finalize(self, _abandon_writer, self._writer, os.fspath(path))
         self.path = path
         self.tick = 0
         self._keyframes_skipped = 0
@@ -143,6 +141,8 @@ class Recorder:
         self._next_keyframe_tick = keyframe_interval_ticks
         self._check_tick = 1
         self._put_full(0, baseline.hash(), baseline)
+        # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
+        self._abandon = weakref.finalize(self, _abandon_writer, self._writer, os.fspath(path))
 
     def step(self, inputs: Any = None) -> Any:
         """Step the simulation with inputs and record the tick; returns what the simulation's step returned.

@@ -67,7 +67,7 @@ def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
     for index, item in enumerate(value):
         try:
             made.append(_CONVERTER.structure(item, inner))
-        except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError) as error:
+        except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError, TypeError) as error:
             raise _first_problem(error, f"[{index}]") from None
     return tuple(made)
 
