@@ -60,14 +60,15 @@ def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
     """
     frames: list[Frame] = []
     try:
-        unpacker = make_unpacker(payload)
+        unpacker, end = make_unpacker(payload), 0
         for item in unpacker:
+            end = unpacker.tell()  # Not after the loop: then it also counts the bytes of a frame that is cut off.
             match item:
                 case [int(tick), int(state_hash), inputs, *_]:
                     frames.append(Frame(tick, state_hash, inputs))
                 case _:
                     raise ValueError("an item that is no frame")
-        if unpacker.tell() != len(payload):
+        if end != len(payload):
             raise ValueError("the last one is cut off")
     except DECODE_ERRORS as error:
         raise CorruptError(header.offset, f"frames that cannot be decoded: {error}") from None

@@ -35,7 +35,7 @@ from recorder.errors import CorruptError
 from recorder.format.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.changes import Rows, comparable
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
-from sim.kernel.state import Snapshot, make_arena, view_rows
+from sim.kernel.state import Snapshot, make_arena
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -176,7 +176,9 @@ def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, 
             raise CorruptError(offset, f"a delta of field {section.field} with another size than its rows have")
         numbers = _decode_rows(slot, payload, section, offset)
         shuffled = np.frombuffer(payload, np.uint8, section.value_bytes, section.offset + section.index_bytes)
-        view_rows(arena, slot)[numbers] ^= shuffled.reshape(slot.row_bytes, section.row_count).T
+        mixed = np.ascontiguousarray(shuffled.reshape(slot.row_bytes, section.row_count).T)
+        words = comparable(arena, slot)
+        words[numbers] ^= mixed.reshape(-1).view(words.dtype).reshape(section.row_count, *words.shape[1:])
     return _checked(head, Snapshot(baseline.layout, arena), offset)
 
 

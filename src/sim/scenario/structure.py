@@ -5,12 +5,13 @@ cattrs does the structuring; here are the types with bounds, and the one line th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
 from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+from cattrs.gen import make_dict_structure_fn
 
 from sim.kernel.fixed_point import from_number
 from sim.kernel.registry import ConfigError
@@ -67,7 +68,7 @@ def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
     for index, item in enumerate(value):
         try:
             made.append(_CONVERTER.structure(item, inner))
-        except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError, TypeError) as error:
+        except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError) as error:
             raise _first_problem(error, f"[{index}]") from None
     return tuple(made)
 
@@ -80,10 +81,22 @@ def _is_list(wanted: Any) -> bool:
     return get_origin(wanted) is tuple and get_args(wanted)[1:] == (...,)
 
 
+def _make_table_hook(target: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    structure_keys = make_dict_structure_fn(target, converter, _cattrs_forbid_extra_keys=True)
+
+    def structure_table(value: Any, wanted: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise ConfigError("", "a table was expected")
+        return structure_keys(value, wanted)
+
+    return structure_table
+
+
 def _make_converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True)
     for exact in (str, bool):
         converter.register_structure_hook(exact, _structure_exact)
+    converter.register_structure_hook_factory(attrs.has, lambda target: _make_table_hook(target, converter))
     converter.register_structure_hook_func(_is_list, _structure_list)
     converter.register_structure_hook_func(_is_bounded, _structure_bounded)
     return converter
@@ -111,6 +124,4 @@ def _first_problem(error: BaseException, place: str) -> ConfigError:
             return _first_problem(inner, f"{place}.{note.name}" if place else note.name)
         case KeyError():
             return ConfigError(place, "this key is missing")
-        case TypeError():
-            return ConfigError(place, "a table was expected")  # What cattrs raises for a class that gets a number.
     return ConfigError(place, str(error))
