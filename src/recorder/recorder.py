@@ -114,18 +114,15 @@ class Recorder:
         self._interval_ticks = keyframe_interval_ticks
         self._full_every = full_every
         self._deterministic = deterministic
-        self._source = self._choose_source(changes)
+        make_source = self._find_source(changes)
         baseline = self.simulation.state.snapshot()
         meta = encode_plain(self._describe(simulation))
-        if run_id is None:
-            content = meta + baseline.hash().to_bytes(8, "little")
-            run_id = hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(16)
-        if len(run_id) != 16:
-            raise ValueError(f"run_id has {len(run_id)} bytes instead of 16")
-        marker = hashlib.blake2b(run_id, digest_size=MARKER_BYTES).digest()
+        encoder = TapeEncoder(self._make_header(run_id, meta, baseline), meta)
+        log = LogFile(path)
+        self._source = make_source(self.simulation.state)  # Attached once nothing can refuse the recording any more.
         self._writer = Writer(
-            LogFile(path),
-            TapeEncoder(FileHeader(run_id, marker), meta),
+            log,
+            encoder,
             path=path,
             first_tick=1,
             sync_interval_s=sync_interval_s,
@@ -170,8 +167,8 @@ class Recorder:
             self._failed_tick = tick
             raise
         state_hash = self.simulation.state.hash()
+        self.tick = tick  # Before the frame is put: an interrupt while that waits must not make a tick come twice.
         self._writer.put_frame(encode_frame(tick, state_hash, encoded))
-        self.tick = tick
         if tick >= self._next_keyframe_tick:
             self._put_keyframe(tick, state_hash)
         return result
@@ -242,12 +239,20 @@ class Recorder:
 
     # --- small things
 
-    def _choose_source(self, changes: ChangeTracking) -> ChangeSource:
+    def _make_header(self, run_id: bytes | None, meta: bytes, baseline: Snapshot) -> FileHeader:
+        if run_id is None:
+            content = meta + baseline.hash().to_bytes(8, "little")
+            run_id = hashlib.blake2b(content, digest_size=16).digest() if self._deterministic else os.urandom(16)
+        if len(run_id) != 16:
+            raise ValueError(f"run_id has {len(run_id)} bytes instead of 16")
+        return FileHeader(run_id, hashlib.blake2b(run_id, digest_size=MARKER_BYTES).digest())
+
+    def _find_source(self, changes: ChangeTracking) -> Callable[[State], ChangeSource]:
         if changes == "auto":
             changes = "marks" if getattr(self.simulation, "marks_writes", False) else "scan"
         if changes not in _SOURCES:
             raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
-        return _SOURCES[changes](self.simulation.state)
+        return _SOURCES[changes]
 
     def _describe(self, simulation: Any) -> dict[str, Any]:
         """META: what a reader needs to build the simulation again and to judge a difference."""

@@ -40,7 +40,7 @@ def encode_plain(value: Any) -> bytes:
 
 
 def _encode_special(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         return msgspec.msgpack.Ext(ARRAY_EXTENSION, _encode_array(value))
     if isinstance(value, np.generic):
         return msgspec.msgpack.Ext(NUMBER_EXTENSION, _encode_array(np.asarray(value)))

@@ -50,7 +50,7 @@ def _to_dtype(dtype: Any) -> np.dtype[Any]:
 
 def _to_shape(shape: int | Iterable[Any]) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if len(sizes) > AXES_MAX or any(not isinstance(size, int) or size < 0 for size in sizes):
+    if len(sizes) > AXES_MAX or any(not isinstance(size, int) or not 0 <= size <= ARENA_BYTES_MAX for size in sizes):
         raise ValueError(f"{sizes!r} is no shape: up to {AXES_MAX} integers of at least 0")
     return sizes
 

@@ -1,0 +1,196 @@
+"""Plain data comes back bit for bit; bytes that are none give ValueError and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from recorder.format.plain_data import decode_plain, encode_plain
+
+DTYPES = [
+    f"{order}{kind}" for kind in ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16") for order in "<>"
+]
+DTYPES += ["|b1", "|i1", "|u1"]
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=40)
+    | st.binary(max_size=300)
+)
+keys = st.text(max_size=3) | st.integers(-(2**63), 2**64 - 1)
+plain = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=20) | st.dictionaries(keys, inner, max_size=20), max_leaves=30
+)
+arrays = st.sampled_from(DTYPES).flatmap(
+    lambda dtype: hnp.arrays(np.dtype(dtype), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+)
+
+
+@given(plain)
+@settings(deadline=None, max_examples=150)
+def test_plain_values_come_back(value: Any) -> None:
+    """Whatever is plain comes back with its types and the order of its dicts, NaN and -0.0 included."""
+    encoded = encode_plain(value)
+
+    assert repr(decode_plain(encoded)) == repr(value)
+    assert encode_plain(decode_plain(encoded)) == encoded
+
+
+@given(arrays)
+@settings(deadline=None, max_examples=150)
+def test_arrays_come_back(array: np.ndarray) -> None:
+    """An array of any numeric dtype, order of bytes, shape and stride comes back in bits, as one of our own."""
+    for given_array in (array, array.T, array[::-1] if array.ndim else array):
+        back = decode_plain(encode_plain([given_array]))[0]
+
+        assert type(back) is np.ndarray
+        assert (back.dtype, back.shape) == (array.dtype.newbyteorder("<"), given_array.shape)
+        assert back.tobytes() == given_array.astype(back.dtype).tobytes()
+        assert back.flags.writeable
+
+
+@given(arrays.filter(lambda array: array.size > 0))
+@settings(deadline=None, max_examples=50)
+def test_numpy_numbers_come_back(array: np.ndarray) -> None:
+    """A NumPy number stays a NumPy number of its dtype."""
+    number = array.reshape(-1)[0]
+    back = decode_plain(encode_plain({"n": number}))["n"]
+
+    assert type(back) is type(number)
+    assert back.tobytes() == number.astype(number.dtype.newbyteorder("<")).tobytes()
+
+
+def test_tuples_come_back_as_lists() -> None:
+    """The one change that plain data goes through."""
+    assert decode_plain(encode_plain((1, (2, ())))) == [1, [2, []]]
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 2**200, [2**64]], ids=repr)
+def test_integers_beyond_64_bits_are_refused(value: Any) -> None:
+    """One more than the largest and one less than the smallest integer cannot be encoded."""
+    with pytest.raises((ValueError, OverflowError)):
+        encode_plain(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        {"a": [object()]},
+        1 + 2j,
+        range(3),
+        len,
+        int,
+        np.array("x"),
+        np.array([None]),
+        np.datetime64(3, "s"),
+        np.zeros(2, "i4,i4"),
+        np.array([b"x"]),
+        np.str_("x"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_objects_are_refused(value: Any) -> None:
+    """What has no plain form is a TypeError when it is encoded."""
+    with pytest.raises(TypeError):
+        encode_plain(value)
+
+
+def extension(code: int, head: Any, raw: bytes = b"") -> bytes:
+    """An extension value with a MessagePack head."""
+    return msgpack.packb(msgpack.ExtType(code, msgpack.packb(head) + raw))
+
+
+HOSTILE = [
+    b"",
+    b"\xc1",
+    b"\x01\x01",
+    b"\xa1\xff",
+    b"\xdd\xff\xff\xff\xff",
+    b"\xdf\xff\xff\xff\xff\x01",
+    b"\xc6\xff\xff\xff\xff\x01",
+    b"\x91" * 5000,
+    b"\x81\x90\x01",
+    b"\x81\x80\x01",
+    b"\x81" + extension(1, ["<i8", [0]]) + b"\x01",
+    extension(0, ["<i8", []], bytes(8)),
+    extension(3, ["<i8", []], bytes(8)),
+    extension(1, ["<i8", [1]], bytes(7)),
+    extension(1, ["<i8", [1]], bytes(9)),
+    extension(1, ["<i8", [-1]]),
+    extension(1, ["<i8", [-1, -1]], bytes(8)),
+    extension(1, ["<i8", ["1"]], bytes(8)),
+    extension(1, ["<i8", [1.0]], bytes(8)),
+    extension(1, ["<i8", [2**62, 2**62]]),
+    extension(1, ["<i8", [0, 2**64 - 1]]),
+    extension(1, ["<i8", [0] * 33]),
+    extension(1, ["<i8", [0] * 65]),
+    extension(1, ["<i8"]),
+    extension(1, ["<i8", [0], 0]),
+    extension(1, {"<i8": [0]}),
+    extension(1, 7),
+    extension(2, ["<i8", [1]], bytes(8)),
+    extension(2, ["<i8", [0]]),
+    msgpack.packb(msgpack.ExtType(1, b"")),
+    msgpack.packb(msgpack.ExtType(1, b"\xc1")),
+    *(
+        extension(1, [dtype, [0]])
+        for dtype in (
+            "",
+            ",",
+            "(",
+            "1,",
+            "(2)i",
+            "a",
+            "i",
+            "i8",
+            ">i8",
+            "=i8",
+            "<i3",
+            "<i0",
+            "|O",
+            "O",
+            "|V4",
+            "<U1",
+            "|S1",
+        )
+    ),
+    *(extension(1, [dtype, [0]]) for dtype in ("<M8", "<m8", "<i800", "{}", "[]", "i,i", "<f8x", "\u0668", "<i\u0668")),
+]
+
+
+@pytest.mark.parametrize("data", HOSTILE, ids=lambda data: data[:24].hex() or "nothing")
+def test_hostile_bytes_give_value_error(data: bytes) -> None:
+    """Bytes that lie about lengths, dtypes, shapes or nesting are refused with ValueError and without a warning."""
+    with pytest.raises(ValueError, match=r"^no MessagePack: "):
+        decode_plain(data)
+
+
+@given(st.binary(max_size=40) | st.binary(max_size=30).map(lambda raw: b"\xc7" + bytes([len(raw), 1]) + raw))
+@settings(deadline=None, max_examples=400)
+def test_any_bytes_decode_or_give_value_error(data: bytes) -> None:
+    """No bytes whatever raise anything else than ValueError."""
+    with contextlib.suppress(ValueError):
+        decode_plain(data)
+
+
+@given(plain | arrays, st.data())
+@settings(deadline=None, max_examples=200)
+def test_damaged_values_decode_or_give_value_error(value: Any, data: st.DataObject) -> None:
+    """A flipped bit or a missing end gives another value or ValueError, and nothing else."""
+    encoded = bytearray(encode_plain(value))
+    place = data.draw(st.integers(0, len(encoded) * 8 - 1))
+    encoded[place // 8] ^= 1 << place % 8
+    for damaged in (bytes(encoded), bytes(encoded[: place // 8])):
+        with contextlib.suppress(ValueError):
+            decode_plain(damaged)
