@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 GENERATOR_NAME = "philox4x32-10/1"  # Name and version of generator and counter layout, written to the tape.
-PHASE_MAX = (1 << 8) - 1
+PHASE_MAX = (1 << 8) - 2  # 255 is RandomStream's, so that streams and keyed draws never share a counter.
 TICK_MAX = (1 << 40) - 1
 ENTITY_MAX = (1 << 48) - 1
 RANGE_MAX = 1 << 32  # A range is mapped from one 32-bit word.
@@ -64,11 +64,14 @@ class KeyedRandom:
         """Four random words for each entity.
 
         entities: integer or (n,) integers, 0 to ENTITY_MAX. block: a further four words for each number.
-        Returns (..., 4) uint64, each below 2**32. Raises ValueError if phase or tick is out of range.
+        Returns (..., 4) uint64, each below 2**32. Raises ValueError if phase, tick or an entity is out of range.
         """
         if not (0 <= phase <= PHASE_MAX and 0 <= tick <= TICK_MAX):
             raise ValueError(f"phase {phase}, tick {tick}: at most {PHASE_MAX} and {TICK_MAX}")
-        ids = np.asarray(entities).astype(np.uint64)
+        ids = np.asarray(entities)
+        if ids.size and (ids.min() < 0 or ids.max() > ENTITY_MAX):
+            raise ValueError(f"entities from {ids.min()} to {ids.max()}: 0 to {ENTITY_MAX} was expected")
+        ids = ids.astype(np.uint64)
         top = np.uint64(phase << 24 | (tick >> 32) << 16) | (ids >> _SHIFT)
         return philox_words((block, ids & _LOW, tick & 0xFFFFFFFF, top), self._key)
 

@@ -24,6 +24,7 @@ FIELDS_MAX = 4096  # A tape's field list longer than this is damage, not data.
 AXES_MAX = 8
 NAME_CHARS_MAX = 200
 ARENA_BYTES_MAX = 1 << 40  # Far above any machine's memory; keeps offsets inside int64 after any sum.
+BYTELESS_ROWS_MAX = 1 << 20  # Rows cost a flag in change masks, even where they take no bytes in the arena.
 COUNTS_FIELD = "#counts"  # The arena's own first field: one row count per table, then one length per blob.
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -50,9 +51,14 @@ def _to_dtype(dtype: Any) -> np.dtype[Any]:
 
 def _to_shape(shape: int | Iterable[Any]) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if len(sizes) > AXES_MAX or any(not isinstance(size, int) or not 0 <= size <= ARENA_BYTES_MAX for size in sizes):
+    if len(sizes) > AXES_MAX or not all(_is_whole(size) and 0 <= size <= ARENA_BYTES_MAX for size in sizes):
         raise ValueError(f"{sizes!r} is no shape: up to {AXES_MAX} integers of at least 0")
     return sizes
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether value is an int and not a bool, which Python counts as one."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @attrs.frozen
@@ -124,8 +130,8 @@ class Blob:
         _check_capacity(self.name, self.capacity)
 
 
-def _check_capacity(name: str, capacity: Any) -> int:
-    if not isinstance(capacity, int) or not 1 <= capacity <= ARENA_BYTES_MAX:
+def _check_capacity(name: str, capacity: int) -> int:
+    if not _is_whole(capacity) or not 1 <= capacity <= ARENA_BYTES_MAX:
         raise ValueError(f"{name}: capacity {capacity!r}: a whole number from 1 to {ARENA_BYTES_MAX} was expected")
     return capacity
 
@@ -203,7 +209,7 @@ class Slot:
 class Layout:
     """A schema with its capacities, laid out: every byte of the arena has its place.
 
-    Two layouts are the same exactly when ``plain_bytes`` are equal.
+    Two layouts are the same exactly when their ``hash_seed`` is.
 
     Attributes:
         schema: what is laid out.
@@ -261,6 +267,8 @@ def make_layout(schema: Schema, capacities: Mapping[str, int] | None = None) -> 
     for name, dtype, shape, leading_axes, owner in counts + hot + cold:
         row_count = math.prod(shape[:leading_axes])
         row_bytes = math.prod(shape[leading_axes:]) * dtype.itemsize
+        if not row_bytes and row_count > BYTELESS_ROWS_MAX:
+            raise ValueError(f"field {name} has {row_count} rows without a byte")
         slots[name] = Slot(name, dtype, shape, shape[:leading_axes], row_count, row_bytes, offset, owner)
         offset += -(-row_count * row_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         if offset > ARENA_BYTES_MAX:

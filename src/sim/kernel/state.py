@@ -187,7 +187,14 @@ class State:
         self.mark(name, numbers[differs if differs.ndim == 1 else differs.any(axis=1)])
 
     def mark(self, name: str, rows: Any = None) -> None:
-        """Say that the rows of a field were written: flat row numbers, a mask or a slice; all rows by default."""
+        """Say that rows of a field were written: flat row numbers, a mask or a slice; all rows by default.
+
+        Negative numbers count from the last live row. Raises KeyError, with the names there are, for another name,
+        and IndexError for a row that is not there.
+        """
+        slot = _find_slot(self.layout, name)
+        if self._marks and rows is not None:
+            rows = _row_numbers(rows, int(self._counts[self._owned[name]]) if slot.owner else slot.row_count)
         for marks in self._marks:
             marks.mark(name, rows)
 
@@ -220,11 +227,12 @@ class State:
     def set_blob(self, name: str, value: bytes) -> None:
         """Replace the bytes of the blob called name; its room doubles when value is longer."""
         now = self.count(name)
+        self.mark(name, slice(0, now))  # While these bytes are in use.
         if len(value) < now:
             self._views[name][len(value) : now] = 0
         self._set_count(name, len(value))
         self._views[name][: len(value)] = np.frombuffer(value, np.uint8)
-        self.mark(name, slice(0, max(now, len(value))))
+        self.mark(name, slice(now, len(value)))
 
     def _set_count(self, name: str, count: int) -> None:
         if count > self.layout.capacities[name]:
@@ -299,4 +307,4 @@ def _row_numbers(rows: Any, row_count: int) -> npt.NDArray[np.int64]:
     if index.dtype == np.bool_:
         return np.flatnonzero(index)
     numbers = index.astype(np.int64, copy=False)
-    return np.where(numbers < 0, numbers + row_count, numbers)
+    return np.where(numbers < 0, numbers + row_count, numbers) if numbers.size and numbers.min() < 0 else numbers

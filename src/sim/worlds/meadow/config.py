@@ -195,8 +195,9 @@ class MeadowConfig:
     def __attrs_post_init__(self) -> None:
         for key in ("flora", "herbivores"):
             names = [species.name for species in getattr(self, key)]
-            if len(names) > SPECIES_MAX or (key == "flora" and not names):
-                raise ConfigError(key, f"1 to {SPECIES_MAX} species were expected, found {len(names)}")
+            least = 1 if key == "flora" else 0
+            if not least <= len(names) <= SPECIES_MAX:
+                raise ConfigError(key, f"{least} to {SPECIES_MAX} species were expected, found {len(names)}")
             if len(set(names)) < len(names):
                 raise ConfigError(key, "two species have the same name")
         rows, columns = len(self.herbivores), len(self.flora)

@@ -110,8 +110,9 @@ class _Pasture:
         """Take at most appetite from a plant; returns what it gave."""
         there = int(self._energy[row])
         eaten = min(appetite, there)
-        self._energy[row] = there - eaten
-        self._grazed.append(row)
+        if eaten:
+            self._energy[row] = there - eaten
+            self._grazed.append(row)
         return eaten
 
     def cells_around(self, x: int, y: int) -> list[tuple[int, int]]:

@@ -2,8 +2,8 @@
 
 For each plant in ascending id:
     growth         energy = min(energy + step, max_energy), where step = floor(base_energy × growth_percent / 100) and,
-                   in a drought, floor(step × (100 - drought_percent) / 100); never below 0. A step below 0 sets the
-                   loss cause background.
+                   in a drought, floor(step × (100 - drought_percent) / 100); never below 0. A plant that loses
+                   energy by it gets the loss cause background.
     reproduction   if tick - last_reproduction >= reproduction_interval and energy - seed_cost >= survival_threshold:
                    dispersal.py picks a cell. Outside or occupied: nothing happens, at no cost. Else a seedling with
                    base_energy is born there, the parent pays seed_cost (loss cause reproduction), and both have

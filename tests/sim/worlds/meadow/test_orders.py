@@ -1,0 +1,151 @@
+"""Inputs: each kind, their canonical order, and what cannot be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.kernel.fixed_point import ONE
+from sim.worlds.meadow import WORLD, Meadow
+
+from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow
+
+CONFIG = small_meadow(
+    flora=[idle_flora("moss"), idle_flora("fern", base_energy=5)],
+    herbivores=[{"name": "sheep", "consumption_rate": 0, "upkeep": 0, "energy_min": 2}],
+    diet=[[True, False]],
+    plants=[{"species": "moss", "x": 0, "y": 0}],
+)
+
+
+def test_plant_puts_a_seedling_on_a_free_cell() -> None:
+    """The seedling has base energy and the present tick as its birth; on an occupied cell nothing happens."""
+    meadow = Meadow(CONFIG)
+    meadow.step(None)
+    meadow.step([{"kind": "plant", "species": 1, "x": 5, "y": 4}, {"kind": "plant", "species": 1, "x": 0, "y": 0}])
+    state = meadow.state
+
+    assert state["plants.id"].tolist() == [1, 2]
+    assert (state["plants.energy"][1], state["plants.species"][1], state["plants.last_reproduction"][1]) == (
+        5 * ONE,
+        1,
+        2,
+    )
+    assert (state["plants.x"][1], state["plants.y"][1], state["biotope.occupant"][4, 5]) == (5, 4, 2)
+    assert state["births"].tolist() == [0, 1]
+
+
+def test_release_brings_a_swarm() -> None:
+    """It has energy_min for each head and acts in the same tick."""
+    meadow = Meadow(CONFIG)
+    meadow.step([{"kind": "release", "species": 0, "x": 0, "y": 0, "population": 9}])
+
+    assert meadow.state["swarms.population"].tolist() == [9]
+    assert meadow.state["swarms.energy"].tolist() == [18 * ONE]
+
+
+def test_wind_and_drought_change_the_climate() -> None:
+    """Wind stays; a drought counts down from its ticks and 0 ticks end it."""
+    meadow = Meadow(CONFIG)
+    meadow.step([{"kind": "wind", "east": -5, "south": 70_000}, {"kind": "drought", "ticks": 9, "percent": 60}])
+    state = meadow.state
+    assert state["climate.wind"].tolist() == [-5, 70_000]
+    assert (int(state["climate.drought_ticks"]), int(state["climate.drought_percent"])) == (8, 60)
+    meadow.step([{"kind": "drought", "ticks": 0, "percent": 60}])
+
+    assert (int(state["climate.drought_ticks"]), int(state["climate.drought_percent"])) == (0, 0)
+    assert state["climate.wind"].tolist() == [-5, 70_000]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_any_order_of_one_ticks_inputs_gives_the_same_state(data: st.DataObject) -> None:
+    """Inputs are sorted by kind and values first, so that permuting them changes no byte."""
+    plain = data.draw(meadows())
+    inputs = data.draw(st.lists(meadow_inputs(plain), min_size=2, max_size=6))
+    one, two = Meadow(plain), Meadow(plain)
+    one.step(inputs)
+    two.step(data.draw(st.permutations(inputs)))
+
+    assert one.state.arena.tobytes() == two.state.arena.tobytes()
+
+
+GOOD = {"kind": "plant", "species": 0, "x": 1, "y": 1}
+
+BAD: list[tuple[Any, str]] = [
+    (5, "5 is no input of a meadow; its kind is one of plant, release, wind, drought"),
+    ({}, "{} is no input of a meadow; its kind is one of plant, release, wind, drought"),
+    ({"kind": "cull"}, "{'kind': 'cull'} is no input of a meadow; its kind is one of plant, release, wind, drought"),
+    ({"kind": []}, "{'kind': []} is no input of a meadow; its kind is one of plant, release, wind, drought"),
+    ({"kind": "wind", "east": 0}, "input {'kind': 'wind', 'east': 0}: the keys kind, east, south were expected"),
+    ({**GOOD, "z": 1}, f"input {({**GOOD, 'z': 1})!r}: the keys kind, species, x, y were expected"),
+    *(({**GOOD, "x": x}, f"input {({**GOOD, 'x': x})!r}: x is a whole number from 0 to 5") for x in (-1, 6, 1.0, True, "1", None)),
+    ({**GOOD, "y": 5}, f"input {({**GOOD, 'y': 5})!r}: y is a whole number from 0 to 4"),
+    ({**GOOD, "species": 2}, f"input {({**GOOD, 'species': 2})!r}: species is a whole number from 0 to 1"),
+]  # fmt: skip
+
+LIMITS: list[tuple[dict[str, Any], str, int, int]] = [
+    ({"kind": "release", "species": 0, "x": 0, "y": 0, "population": 1}, "species", 0, 0),
+    ({"kind": "release", "species": 0, "x": 0, "y": 0, "population": 1}, "population", 1, 1_000_000),
+    ({"kind": "wind", "east": 0, "south": 0}, "east", -4_194_304, 4_194_304),
+    ({"kind": "wind", "east": 0, "south": 0}, "south", -4_194_304, 4_194_304),
+    ({"kind": "drought", "ticks": 0, "percent": 0}, "ticks", 0, 1 << 40),
+    ({"kind": "drought", "ticks": 0, "percent": 0}, "percent", 0, 200),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD, ids=repr)
+def test_an_input_that_cannot_be_changes_nothing(bad: Any, message: str) -> None:
+    """ValueError with what was expected; the tick, and good inputs beside the bad one, were not carried out either."""
+    meadow = Meadow(CONFIG)
+    before = meadow.state.arena.tobytes()
+
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        meadow.step([GOOD, bad])
+    assert str(caught.value) == message
+    assert meadow.state.arena.tobytes() == before
+
+
+@pytest.mark.parametrize(("item", "key", "low", "high"), LIMITS)
+def test_the_limits_of_values(item: dict[str, Any], key: str, low: int, high: int) -> None:
+    """Both ends can be sent, one less and one more cannot."""
+    for value in (low, high):
+        Meadow(CONFIG).step([{**item, key: value}])
+    for value in (low - 1, high + 1, math.inf):
+        with pytest.raises(ValueError, match=f"{key} is a whole number from {low} to {high}$"):
+            Meadow(CONFIG).step([{**item, key: value}])
+
+
+def test_numpy_integers_are_whole_numbers() -> None:
+    """What comes out of an array can be sent as it is."""
+    one, two = Meadow(CONFIG), Meadow(CONFIG)
+    one.step([GOOD])
+    two.step([{"kind": "plant", **{key: np.int64(GOOD[key]) for key in ("species", "x", "y")}}])
+
+    assert one.state.hash() == two.state.hash()
+
+
+def test_the_schedule_of_a_scenario() -> None:
+    """An input comes at its tick, again every so many ticks, until the last one; decimals become fixed point."""
+    plant = {"kind": "plant", "species": "fern", "x": 1, "y": 2}
+    wind = {"kind": "wind", "east": 1.5, "south": -0.5}
+    source = WORLD.inputs(
+        {
+            **CONFIG,
+            "inputs": [
+                {"tick": 3, **wind},
+                {"tick": 2, "every": 3, "until": 9, **plant},
+                {"tick": 9, "every": 1, **plant},
+            ],
+        }
+    )
+    sown = {"kind": "plant", "species": 1, "x": 1, "y": 2}
+
+    assert source(3) == [{"kind": "wind", "east": 98_304, "south": -32_768}]
+    assert [tick for tick in range(9) if sown in source(tick)] == [2, 5, 8]
+    assert [len(source(tick)) for tick in (9, 10, 11, 500)] == [1, 1, 1, 1]
