@@ -71,6 +71,8 @@ def run_app(app: App, arguments: Sequence[str] | None) -> int:
         return SAME
     except (RecordingError, ConfigError, UnknownWorldError, UsageError, CycloptsError, OSError) as error:
         _show(_one_line(error))
+        if isinstance(error, MissingTickError) and error.damaged:
+            return CORRUPT
         return next(code for kind, code in _CODES if isinstance(error, kind))
 
 

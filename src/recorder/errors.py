@@ -88,12 +88,14 @@ class MissingTickError(RecordingError):
     Attributes:
         tick: what was asked for.
         why: which ticks there are, or what is missing.
+        damaged: the tick was recorded, and damage keeps us from it.
     """
 
-    def __init__(self, tick: int, why: str) -> None:
-        super().__init__(tick, why)
+    def __init__(self, tick: int, why: str, damaged: bool = False) -> None:  # noqa: FBT001, FBT002 - pickling needs it
+        super().__init__(tick, why, damaged)
         self.tick = tick
         self.why = why
+        self.damaged = damaged
 
     def __str__(self) -> str:
         return f"tick {self.tick}: {self.why}"
@@ -121,7 +123,8 @@ class DesyncError(RecordingError):
         self.finding = finding
 
     def __str__(self) -> str:
-        where = f"; dump in {self.dump_path}" if self.dump_path is not None else ""
+        where = f"; {self.finding.note}" if getattr(self.finding, "note", None) else ""
+        where += f"; dump in {self.dump_path}" if self.dump_path is not None else ""
         return (
             f"desync at tick {self.tick}: recorded hash {self.expected_hash:016x}, "
             f"replayed {self.actual_hash:016x}{where}"

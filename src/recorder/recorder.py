@@ -27,18 +27,17 @@ from recorder.environment import describe_environment
 from recorder.errors import SimulationFailedError, WriterFailedError
 from recorder.format.encoder import TapeEncoder
 from recorder.format.file_header import FileHeader
-from recorder.format.frame import encode_frame
+from recorder.format.frame import encode_frame, ensure_inputs_fit
 from recorder.format.keyframe import gather_changes
-from recorder.format.limits import INPUT_BYTES_MAX
-from recorder.format.plain_data import decode_plain, encode_plain
-from recorder.inputs import ensure_survives
+from recorder.format.limits import META_BYTES_MAX
+from recorder.format.plain_data import PlainEncoder, decode_plain, encode_plain
 from recorder.logfile import LogFile
 from recorder.writer import KeyframeJob, Writer, WriterStatistics
 from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.registry import Origin
-from sim.kernel.simulation import as_simulation
+from sim.kernel.simulation import ArenaOfSaved, as_simulation
 from sim.kernel.state import Snapshot, State
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
@@ -114,12 +113,14 @@ class Recorder:
         self._interval_ticks = keyframe_interval_ticks
         self._full_every = full_every
         self._deterministic = deterministic
-        make_source = self._find_source(changes)
+        self._make_source = self._find_source(changes)
         baseline = self.simulation.state.snapshot()
-        meta = encode_plain(self._describe(simulation))
+        meta = _encode_small(self._describe(simulation), "the description of the world")
+        self._encoder = PlainEncoder()
         encoder = TapeEncoder(self._make_header(run_id, meta, baseline), meta)
         log = LogFile(path)
-        self._source = make_source(self.simulation.state)  # Attached once nothing can refuse the recording any more.
+        self._tracked = self.simulation.state
+        self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
         self._writer = Writer(
             log,
             encoder,
@@ -136,7 +137,6 @@ class Recorder:
         self._closed = False
         self._keyframe_number = 0
         self._next_keyframe_tick = keyframe_interval_ticks
-        self._check_tick = 1
         self._put_full(0, baseline.hash(), baseline)
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
         self._abandon = weakref.finalize(self, _abandon_writer, self._writer, os.fspath(path))
@@ -154,24 +154,31 @@ class Recorder:
         """
         if self._failed_tick is not None or self._closed:
             self._ensure_usable()
-        encoded = encode_plain(inputs)
         tick = self.tick + 1
-        if len(encoded) > INPUT_BYTES_MAX:
-            raise ValueError(f"the inputs of tick {tick} take {len(encoded)} bytes, more than {INPUT_BYTES_MAX}")
-        if tick >= self._check_tick:
-            ensure_survives(inputs, decode_plain(encoded), tick)
-            self._check_tick = tick + self._interval_ticks
+        encoded = self._encode_inputs(inputs, tick)
         try:
             result = self.simulation.step(inputs)  # type: ignore[func-returns-value]
+            state_hash = self.simulation.state.hash()
+            self._writer.put_frame(encode_frame(tick, state_hash, encoded))
         except BaseException:
-            self._failed_tick = tick
+            self._failed_tick = tick  # Also for an interrupt after the step: its frame may or may not have been put.
             raise
-        state_hash = self.simulation.state.hash()
-        self.tick = tick  # Before the frame is put: an interrupt while that waits must not make a tick come twice.
-        self._writer.put_frame(encode_frame(tick, state_hash, encoded))
+        self.tick = tick
         if tick >= self._next_keyframe_tick:
             self._put_keyframe(tick, state_hash)
         return result
+
+    def _encode_inputs(self, inputs: Any, tick: int) -> bytes:
+        try:
+            encoded, sure = self._encoder.encode(inputs)
+            if not sure:
+                decode_plain(encoded)
+        except TypeError as error:
+            raise TypeError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
+        ensure_inputs_fit(tick, encoded)
+        return encoded
 
     def flush(self) -> None:
         """Return when all recorded ticks are in the file and, unless sync is "never", on stable storage.
@@ -190,7 +197,7 @@ class Recorder:
         """
         if self._closed:
             return
-        encode_plain(outcome)
+        _encode_small(outcome, "the outcome")
         self._closed = True
         self._abandon.detach()
         self._source.close()
@@ -224,6 +231,10 @@ class Recorder:
             self._force_full = True
             return
         state = self.simulation.state
+        if state is not self._tracked:  # The simulation has put another State in its place.
+            self._source.close()
+            self._source, self._tracked = self._make_source(state), state
+            self._force_full = True
         fits = state.layout.hash_seed == self._baseline.layout.hash_seed
         if self._force_full or not fits or self._keyframe_number % self._full_every == 0:
             self._put_full(tick, state_hash, state.snapshot())
@@ -250,6 +261,8 @@ class Recorder:
     def _find_source(self, changes: ChangeTracking) -> Callable[[State], ChangeSource]:
         if changes == "auto":
             changes = "marks" if getattr(self.simulation, "marks_writes", False) else "scan"
+        elif changes in ("marks", "audit") and isinstance(self.simulation, ArenaOfSaved):
+            raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
         if changes not in _SOURCES:
             raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
         return _SOURCES[changes]
@@ -280,6 +293,15 @@ class Recorder:
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
         self._writer.raise_error()
+
+
+def _encode_small(value: Any, what: str) -> bytes:
+    """Plain data that goes into META or END. Raises TypeError or ValueError if it cannot be read back from there."""
+    encoded = encode_plain(value)
+    decode_plain(encoded)
+    if len(encoded) > META_BYTES_MAX:
+        raise ValueError(f"{what} takes {len(encoded)} bytes, more than {META_BYTES_MAX}")
+    return encoded
 
 
 def _abandon_writer(writer: Writer, path: str) -> None:

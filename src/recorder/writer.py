@@ -178,7 +178,8 @@ class Writer:
         """Write all that was put, stop the thread and leave the tape unsealed."""
         self._stopping = True
         self._wake.set()
-        self._thread.join()
+        if threading.current_thread() is not self._thread:  # The collector may run in any thread, this one too.
+            self._thread.join()
 
     def raise_error(self) -> None:
         """Raise WriterFailedError if the thread failed."""
@@ -226,7 +227,7 @@ class Writer:
         """Take what is there, write what is due; False when the thread has stopped."""
         stopping = self._stopping  # Read before the queue: what was put before stop() is taken below.
         flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
-        while self._queue:
+        for _ in range(len(self._queue)):  # Not until it is empty: under load the clocks below must be looked at.
             item = self._queue.popleft()
             if isinstance(item, KeyframeJob):
                 self._write_frames()

@@ -4,8 +4,8 @@ The only place where replay moves a simulation: seek, verify and dumps all use a
 ``step`` as the live run.
 
 Invariants:
-    1. After each public call the simulation is in the state that the run had at ``tick``, proved by the recorded
-       hash; or the call raised and ``tick`` is None until the next seek.
+    1. After seek and step the simulation is in the state that the run had at ``tick``, proved by the recorded hash.
+    2. After a call that raised, ``tick`` is where the simulation still stands, or None if that is no tick of the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import OrderedDict
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, TornError
-from replayer.tape import KeyframePlace, Tape
+from replayer.tape import Tape
 from sim.kernel.simulation import Simulation, restore
 from sim.kernel.state import Snapshot, State
 
@@ -82,9 +82,21 @@ class Cursor:
         now = self._here()
         return self.seek(now + 1)
 
-    def place(self, keyframe: KeyframePlace) -> None:
-        """Put the simulation into the state of a keyframe. Raises CorruptError or TornError."""
-        self.put(keyframe.tick, self.tape.snapshot(keyframe))
+    def place_before(self, tick: int) -> int:
+        """Stand at the nearest keyframe at or before tick that can be read, and return its tick.
+
+        A damaged keyframe loses no tick: the one before it is further away, that is all.
+        Raises MissingTickError if there is none.
+        """
+        why = "there is no keyframe before it"
+        for keyframe in self.tape.keyframes_at_or_before(tick):
+            try:
+                self.put(keyframe.tick, self.tape.snapshot(keyframe))
+            except (CorruptError, TornError) as error:
+                why = str(error)
+                continue
+            return keyframe.tick
+        raise MissingTickError(tick, why, damaged=True)
 
     def put(self, tick: int, snapshot: Snapshot) -> None:
         """Put the simulation into a state that is known to be that of tick."""
@@ -115,22 +127,16 @@ class Cursor:
 
     def _nearest(self, tick: int) -> int:
         """Stand at the nearest tick at or before tick from which there are frames all the way; return it."""
-        why = "there is no keyframe before it"
         known = [near for near in self._near if near <= tick]
-        for keyframe in self.tape.keyframes_at_or_before(tick):
-            best = max([near for near in known if near >= keyframe.tick], default=None)
-            if self.tick is not None and keyframe.tick <= self.tick <= tick and (best is None or self.tick >= best):
-                return self.tick
-            if best is not None:
-                self.put(best, self._near[best])
-                return best
-            try:
-                self.place(keyframe)
-            except (CorruptError, TornError) as error:
-                why = str(error)  # A damaged keyframe loses no tick: the one before it is further away, that is all.
-                continue
-            return keyframe.tick
-        raise MissingTickError(tick, why)
+        if self.tick is not None and self.tick <= tick:
+            known.append(self.tick)
+        best = max(known, default=None)
+        keyframe = next(self.tape.keyframes_at_or_before(tick), None)
+        if best is None or (keyframe is not None and keyframe.tick > best):
+            return self.place_before(tick)
+        if best != self.tick:
+            self.put(best, self._near[best])
+        return best
 
     def _run_to(self, tick: int) -> None:
         room = min(NEAR_STATES_MAX, NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes))

@@ -10,15 +10,22 @@ import errno
 import functools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import attrs
 
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
-from recorder.format.block import Flags, Kind
+from recorder.errors import (
+    CorruptError,
+    MissingTickError,
+    RecordingError,
+    TornError,
+    UnreadableError,
+    UnsupportedVersionError,
+)
+from recorder.format.block import OPTIONAL_KIND, BlockHeader, Flags, Kind
 from recorder.format.frame import Frame, decode_frames
 from recorder.format.index import Entry, entry_of
 from recorder.format.keyframe import decode_delta, decode_full
@@ -34,7 +41,7 @@ from recorder.format.scan import (
 )
 from sim.kernel.state import Snapshot
 
-FRAME_BLOCKS_KEPT = 64  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
+FRAME_BLOCKS_KEPT = 16  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
 STATUSES = ("intact", "incomplete", "corrupt")
 
@@ -54,6 +61,10 @@ class KeyframePlace:
     entry: Entry
 
 
+_KINDS = {int(kind) for kind in Kind}
+T = TypeVar("T")
+
+
 class Tape:
     """One tape, open for reading; a context manager."""
 
@@ -70,6 +81,7 @@ class Tape:
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
             size_bytes = found.st_size
+            self._hopped = False
             self._take(read_contents(self.read, size_bytes))
         except NoTapeError as error:
             self.close()
@@ -90,9 +102,14 @@ class Tape:
         self._frame_blocks = sorted(by_kind.get(Kind.FRAMES, []), key=lambda entry: entry.first_tick)
         self._frame_starts = [entry.first_tick for entry in self._frame_blocks]
         found = by_kind.get(Kind.FULL, []) + by_kind.get(Kind.DELTA, [])
-        places = [KeyframePlace(entry.first_tick, entry.kind == Kind.FULL, entry) for entry in found]
-        self.keyframes = sorted(places, key=lambda place: place.entry.seq)
-        self._fulls = {place.entry.seq: place.entry for place in self.keyframes if place.is_full}
+        self._fulls = {entry.seq: entry for entry in by_kind.get(Kind.FULL, [])}
+        self.keyframes = [
+            KeyframePlace(entry.first_tick, entry.kind == Kind.FULL, entry)
+            for entry in sorted(found, key=lambda entry: entry.seq)
+            if entry.kind == Kind.FULL or entry.seq - entry.baseline in self._fulls
+        ]
+        self._keyframe_ticks = [place.tick for place in self.keyframes]
+        self._unknown_kinds = sorted(kind for kind in by_kind if kind not in _KINDS and not kind & OPTIONAL_KIND)
         self._decode_frame_block = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frame_block)
         self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
 
@@ -102,17 +119,18 @@ class Tape:
     def meta(self) -> dict[str, Any]:
         """How the recording was made (see SPEC.md, META); empty if that block is damaged and the tape is unsealed."""
         entry = next((entry for entry in self.contents.entries if entry.kind == Kind.META), None)
-        try:
-            if entry is not None:
-                payload = self._payload(entry)
-            elif self.contents.seal is not None:
-                payload = self.contents.seal.meta
-            else:
-                return {}
-            plain = decode_plain(payload)
-        except (ValueError, CorruptError, TornError):
-            return {}
-        return plain if isinstance(plain, dict) else {}
+        copies: list[Callable[[], bytes]] = [lambda: self._payload(entry)] if entry is not None else []
+        if (seal := self.contents.seal) is not None:
+            copies.append(lambda: seal.meta)
+        for copy in copies:
+            try:
+                plain = decode_plain(copy())
+            except (ValueError, CorruptError, TornError):
+                continue  # The other copy, if there is one, may be sound.
+            match plain:
+                case {"world": None | {"name": str(), "version": int(), "config": dict()}}:
+                    return dict(plain)
+        return {}
 
     @property
     def run_id(self) -> str:
@@ -164,10 +182,19 @@ class Tape:
     # --- reading
 
     def frame(self, tick: int) -> Frame:
-        """The frame of one tick. Raises MissingTickError, or CorruptError if its block is damaged."""
+        """The frame of one tick.
+
+        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
+        of blocks that a reader must know and this one does not.
+        """
+        return self._believing_index(lambda: self._frame(tick))
+
+    def _frame(self, tick: int) -> Frame:
+        self._ensure_known_kinds()
         index = bisect.bisect_right(self._frame_starts, tick) - 1
         if index < 0 or tick > self._frame_blocks[index].final_tick:
-            raise MissingTickError(tick, "there is no frame of this tick on the tape")
+            inside = bool(self.keyframes) and self.first_tick < tick <= self.last_tick
+            raise MissingTickError(tick, "there is no frame of this tick on the tape", damaged=inside)
         entry = self._frame_blocks[index]
         return self._decode_frame_block(entry)[tick - entry.first_tick]
 
@@ -176,16 +203,25 @@ class Tape:
         for tick in range(first_tick, final_tick + 1):
             yield self.frame(tick)
 
-    def keyframes_at_or_before(self, tick: int) -> list[KeyframePlace]:
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
         """Keyframes from which tick can be reached, the nearest first."""
-        return [place for place in reversed(self.keyframes) if place.tick <= tick]
+        for index in range(bisect.bisect_right(self._keyframe_ticks, tick) - 1, -1, -1):
+            yield self.keyframes[index]
 
     def keyframe_after(self, tick: int) -> KeyframePlace | None:
         """The first keyframe at or after tick."""
-        return next((place for place in self.keyframes if place.tick >= tick), None)
+        index = bisect.bisect_left(self._keyframe_ticks, tick)
+        return self.keyframes[index] if index < len(self.keyframes) else None
 
     def snapshot(self, place: KeyframePlace) -> Snapshot:
-        """The state at a keyframe, proved by its hash. Raises CorruptError or TornError."""
+        """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
+        return self._believing_index(lambda: self._snapshot(place))
+
+    def _snapshot(self, place: KeyframePlace) -> Snapshot:
+        self._ensure_known_kinds()
+        if place not in self.keyframes[(index := bisect.bisect_left(self._keyframe_ticks, place.tick)) : index + 1]:
+            wanted = (place.tick, place.is_full)
+            place = next((known for known in self.keyframes if (known.tick, known.is_full) == wanted), place)
         if place.is_full:
             return self._decode_full(place.entry)
         seq = place.entry.seq - place.entry.baseline
@@ -199,17 +235,35 @@ class Tape:
         """The recorded hash of the state at tick. Raises as frame and snapshot do."""
         try:
             return self.frame(tick).state_hash
-        except MissingTickError:
-            place = next((place for place in self.keyframes if place.tick == tick), None)
-            if place is None:
+        except (MissingTickError, CorruptError, TornError):
+            place = self.keyframe_after(tick)
+            if place is None or place.tick != tick:
                 raise
-            return self.snapshot(place).hash()
+            return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
 
     # --- blocks
 
+    def _believing_index(self, action: Callable[[], T]) -> T:
+        """Run action; if the index led it astray, find the blocks by their headers and run it once more."""
+        try:
+            return action()
+        except (CorruptError, TornError) as error:
+            before = self.contents
+            if self._hopped or not self.distrust_index():
+                raise
+            try:
+                return action()
+            except (CorruptError, TornError, MissingTickError):
+                self._take(before)  # The index was not to blame.
+                raise error from None
+
+    def _ensure_known_kinds(self) -> None:
+        if self._unknown_kinds:
+            raise UnsupportedVersionError(f"blocks of kind {self._unknown_kinds}", f"kinds {sorted(_KINDS)}")
+
     def _read_frame_block(self, entry: Entry) -> list[Frame]:
-        header = read_header(self.read, entry.offset, self.contents.marker)
-        return decode_frames(header, self._payload(entry))
+        header = self._header(entry)
+        return decode_frames(header, read_payload(self.read, header))
 
     def _read_full(self, entry: Entry) -> Snapshot:
         tick, snapshot = decode_full(self._joined(entry), entry.offset)
@@ -236,22 +290,27 @@ class Tape:
                 return b"".join(parts) if len(parts) > 1 else parts[0]
             offset, wanted = header.end_offset, wanted + 1
 
-    def _payload(self, entry: Entry) -> bytes:
+    def _header(self, entry: Entry) -> BlockHeader:
         header = read_header(self.read, entry.offset, self.contents.marker)
         if entry_of(header) != entry:
             raise CorruptError(entry.offset, "another block than the one that the index names")
-        return read_payload(self.read, header)
+        return header
+
+    def _payload(self, entry: Entry) -> bytes:
+        return read_payload(self.read, self._header(entry))
 
     def distrust_index(self) -> bool:
         """Find the blocks again by their headers; True if that gave other blocks than the index did."""
         before = self.contents.entries
+        self._hopped = True
         self._take(scan_contents(self.read, self.contents.size_bytes))
         return before != self.contents.entries
 
     def check_blocks(self) -> list[RecordingError]:
         """Read every block whole; what is wrong, in file order. Raises nothing for damage."""
         problems: list[RecordingError] = []
-        for entry in self.contents.entries:
+        blocks = self.contents.entries + self.contents.indexes
+        for entry in sorted(blocks, key=lambda entry: entry.offset):
             try:
                 self._joined(entry)
             except (CorruptError, TornError) as error:

@@ -6,6 +6,7 @@ so that looking at another tick does not move the first.
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ import attrs
 
 from recorder.errors import DesyncError, MissingTickError
 from replayer.cursor import Arrival, Cursor, MismatchError
-from replayer.desync.dump import write_dump
+from replayer.desync.dump import keep_dump
 from replayer.desync.finding import find_desync
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
@@ -154,9 +155,10 @@ class Timeline:
     def __getitem__(self, ticks: slice) -> Snapshots: ...
     def __getitem__(self, ticks: int | slice) -> Snapshot | Snapshots:
         if isinstance(ticks, slice):
-            count = self.last_tick + 1
-            chosen = range(count)[ticks]
-            return Snapshots(self, [tick for tick in chosen if tick >= self.first_tick])
+            chosen = range(self.last_tick + 1)[ticks]
+            if self.first_tick:
+                return Snapshots(self, [tick for tick in chosen if tick >= self.first_tick])
+            return Snapshots(self, chosen)
         return self.at(ticks)
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -176,6 +178,7 @@ class Timeline:
         return Cursor(self.tape, make_simulation(self.tape, self._world))
 
     def _absolute(self, tick: int) -> int:
+        tick = operator.index(tick)  # A float or a text raises TypeError here, and says so.
         first, last = self.first_tick, self.last_tick
         wanted = tick + last + 1 if tick < 0 else tick
         if not first <= wanted <= last:
@@ -190,8 +193,8 @@ class Timeline:
 
     def _desync(self, cursor: Cursor, mismatch: MismatchError) -> DesyncError:
         """Find the first bad tick at or before the one where the hash was wrong, and keep a dump of it."""
-        finding = find_desync(cursor, mismatch.tick)
-        path = write_dump(self._dump_folder, self.tape, finding) if self._dump_folder is not None else None
+        finding = find_desync(cursor, mismatch.tick, mismatch.actual_hash)
+        path, finding = keep_dump(self._dump_folder, self.tape, finding)
         return DesyncError(finding.tick, finding.expected_hash, finding.actual_hash, path, finding)
 
     def close(self) -> None:

@@ -1,7 +1,9 @@
 """Prove a recording: read every block, check the seal, re-simulate every interval and compare every hash.
 
-Intervals are independent, because every keyframe is a starting point; they are verified in order, by one process or
-by several, and the report is the same for any number of them.
+Intervals are independent, because every keyframe is a starting point. Each is verified in a process of its own, forked
+from one that has simulated nothing, with a fresh simulation: what a step keeps outside of the state (an attribute, a
+module's global, a random generator) is not carried from one interval into the next, where it would hide that it is
+missing from the keyframe. So the report is the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -9,10 +11,13 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -21,7 +26,7 @@ from recorder.format.block import HEADER_BYTES, Kind
 from recorder.format.scan import read_header
 from recorder.format.seal import DIGEST_BYTES
 from replayer.cursor import Cursor
-from replayer.desync.dump import write_dump
+from replayer.desync.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
@@ -49,11 +54,13 @@ class IntervalResult:
     Attributes:
         verified_ticks: how many ticks had the recorded hash.
         bad_tick: the first with another one; None if there is none.
+        actual_hash: the hash that it had.
         problem: why some ticks could not be verified; None if all were.
     """
 
     verified_ticks: int
     bad_tick: int | None = None
+    actual_hash: int = 0
     problem: RecordingError | None = None
 
 
@@ -105,9 +112,12 @@ def verify_tape(
             CorruptError(damage.offset, damage.what) for damage in tape.damages if not damage.torn
         ]
         problems += check_seal(tape) + tape.check_blocks()
+        if not tape.keyframes:
+            return Report("corrupt" if problems else tape.status, 0, 0, None, [], _unique(problems), None)
+        make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
         intervals = list_intervals(tape)
         tick_count = tape.last_tick - tape.first_tick + 1
-        verified, bad_tick = 0, None
+        verified, bad = 0, None
         for result in _results(tape, world, intervals, jobs):
             verified += result.verified_ticks
             if result.problem is not None:
@@ -115,16 +125,35 @@ def verify_tape(
             if progress is not None:
                 progress(verified, tick_count)
             if result.bad_tick is not None:
-                bad_tick = result.bad_tick
+                bad = result
                 break
-        findings, dump_path = [], None
-        if bad_tick is not None:
-            findings = [find_desync(Cursor(tape, make_simulation(tape, world)), bad_tick)]
-            bad_tick = findings[0].tick
-            if dump_folder is not None:
-                dump_path = write_dump(dump_folder, tape, findings[0])
+        findings, dump_path, first_bad = [], None, None
+        if bad is not None and bad.bad_tick is not None:
+            finding = find_desync(Cursor(tape, make_simulation(tape, world)), bad.bad_tick, bad.actual_hash)
+            dump_path, finding = keep_dump(dump_folder, tape, _with_hint(tape, world, finding))
+            findings, first_bad = [finding], finding.tick
         status = "corrupt" if problems else tape.status
-        return Report(status, verified, tick_count, bad_tick, findings, _unique(problems), dump_path)
+        return Report(status, verified, tick_count, first_bad, findings, _unique(problems), dump_path)
+
+
+def _with_hint(tape: Tape, world: Factory | None, finding: Finding) -> Finding:
+    """Say so if the bad tick is right when it is reached from an earlier keyframe: then a keyframe lacks something."""
+    if finding.note is not None or finding.keyframe_tick == tape.first_tick:
+        return finding
+    cursor = Cursor(tape, make_simulation(tape, world))
+    try:
+        start = cursor.place_before(finding.keyframe_tick - 1)
+        while cursor.tick != finding.tick:
+            cursor.advance()
+    except (RecordingError, ArithmeticError, LookupError, ValueError, TypeError):
+        return finding  # The simulation fails on another way, too; that is no hint.
+    if cursor.state.hash() != finding.expected_hash:
+        return finding
+    return attrs.evolve(
+        finding,
+        note=f"from the keyframe at tick {start} this tick is re-simulated right, from that at {finding.keyframe_tick} it "
+        "is not: something outside of the state takes part in the step, and keyframes do not hold it",
+    )
 
 
 def list_intervals(tape: Tape) -> list[Interval]:
@@ -149,64 +178,105 @@ def check_seal(tape: Tape) -> list[RecordingError]:
             offset, count = header.end_offset, count + 1
     except (CorruptError, TornError) as error:
         return [error]
-    if digest.digest() != seal.digest or count != seal.block_count:
+    ticks = (tape.first_tick, tape.last_tick) if tape.keyframes else (0, 0)
+    if digest.digest() != seal.digest or (count, *ticks) != (seal.block_count, seal.first_tick, seal.last_tick):
         return [CorruptError(offset, "the seal does not fit the blocks: some were changed, added, removed or moved")]
     return []
 
 
 def verify_interval(cursor: Cursor, interval: Interval) -> IntervalResult:
-    """Re-simulate one interval, comparing each tick's hash, the keyframe's own included."""
+    """Re-simulate one interval, comparing each tick's hash; at the first tick of the tape the keyframe's own.
+
+    If the interval's keyframe is damaged, the one before it is where the simulation starts.
+    """
     tape = cursor.tape
-    place = next(place for place in tape.keyframes if place.tick == interval.keyframe_tick)
-    verified = 0
+    verified, problem = 0, None
     try:
-        cursor.place(place)
-        if place is tape.keyframes[0]:
+        started = cursor.place_before(interval.keyframe_tick)
+        while cursor.tick != interval.keyframe_tick:
+            cursor.advance()
+        if interval.keyframe_tick == tape.first_tick:
             verified += 1
-        elif cursor.state.hash() != tape.frame(place.tick).state_hash:
-            return IntervalResult(verified, place.tick)
+        elif started == interval.keyframe_tick and cursor.state.hash() != tape.frame(started).state_hash:
+            return IntervalResult(verified, started, cursor.state.hash())
         for tick in range(interval.keyframe_tick + 1, interval.final_tick + 1):
             cursor.advance()
-            if cursor.state.hash() != tape.frame(tick).state_hash:
-                return IntervalResult(verified, tick)
+            actual_hash = cursor.state.hash()
+            if actual_hash != tape.frame(tick).state_hash:
+                return IntervalResult(verified, tick, actual_hash)
             verified += 1
     except (CorruptError, TornError, MissingTickError) as error:
-        return IntervalResult(verified, None, error)
-    return IntervalResult(verified)
+        problem = error
+    return IntervalResult(verified, problem=problem)
 
 
 def _results(tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int) -> Iterator[IntervalResult]:
-    if jobs == 1 or len(intervals) == 1:
-        cursor = Cursor(tape, make_simulation(tape, world))
-        for interval in intervals:
-            yield verify_interval(cursor, interval)
-        return
+    """The results of the intervals, in their order; at most jobs processes at a time."""
     # Forked, so that a factory defined in a script or a notebook reaches the workers without pickling, and a script
-    # without a __main__ guard is not run again. Python 3.12 warns of forking beside other threads, whose locks stay
-    # locked in the child; a worker takes none of ours: it opens the tape anew and runs the simulation.
+    # without a __main__ guard is not run again.
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, context, _start_worker, (tape.path, world)) as pool:
+    running: dict[Any, tuple[int, BaseProcess]] = {}
+    done: dict[int, IntervalResult] = {}
+    started = 0
+    try:
+        for index in range(len(intervals)):
+            while index not in done:
+                while len(running) < jobs and started < len(intervals):
+                    ours, theirs = context.Pipe(duplex=False)
+                    process: BaseProcess = context.Process(
+                        target=_verify_alone, args=(theirs, tape, world, intervals[started])
+                    )
+                    _start(process)
+                    theirs.close()
+                    running[ours] = (started, process)
+                    started += 1
+                for ready in wait(list(running)):
+                    number, process = running.pop(ready)
+                    done[number] = _receive(ready, process, intervals[number])
+            yield done.pop(index)
+    finally:
+        for pipe, (_, process) in running.items():
+            process.terminate()
+            process.join()
+            pipe.close()
+
+
+def _start(process: BaseProcess) -> None:
+    # Python 3.12 warns of forking beside other threads, whose locks stay locked in the child. The child takes none of
+    # ours: it reads the tape with pread and runs the simulation.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        process.start()
+
+
+def _verify_alone(pipe: Connection, tape: Tape, world: Factory | None, interval: Interval) -> None:
+    """The whole life of a worker."""
+    try:
+        pipe.send(verify_interval(Cursor(tape, make_simulation(tape, world)), interval))
+    except Exception as error:  # noqa: BLE001 - whatever the simulation raises is raised again in the parent
+        error.add_note("".join(traceback.format_exception(error)))
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-                results = pool.map(_verify_in_worker, intervals)
-            yield from results
-        finally:
-            pool.shutdown(cancel_futures=True)
+            pipe.send(error)
+        except (TypeError, AttributeError, ValueError):  # Pickle's ways to say that it cannot.
+            pipe.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-_worker_cursor: Cursor | None = None  # One a worker process, made by its initializer.
-
-
-def _start_worker(path: Path, world: Factory | None) -> None:
-    global _worker_cursor  # noqa: PLW0603 - the one way to keep something between the tasks of a process pool
-    tape = Tape(path)
-    _worker_cursor = Cursor(tape, make_simulation(tape, world))
-
-
-def _verify_in_worker(interval: Interval) -> IntervalResult:
-    assert _worker_cursor is not None
-    return verify_interval(_worker_cursor, interval)
+def _receive(pipe: Any, process: BaseProcess, interval: Interval) -> IntervalResult:
+    """What a worker sent. Raises what its simulation raised, or RuntimeError if it died."""
+    try:
+        received = pipe.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(
+            f"the process that verified ticks {interval.keyframe_tick} to {interval.final_tick} died with exit code "
+            f"{process.exitcode}"
+        ) from None
+    finally:
+        pipe.close()
+    process.join()
+    if isinstance(received, IntervalResult):
+        return received
+    raise received
 
 
 def _unique(problems: list[RecordingError]) -> list[RecordingError]:

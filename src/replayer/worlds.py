@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recorder.errors import RecordingError
+from recorder.errors import CorruptError, RecordingError, TornError
 from replayer.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
+from sim.kernel.schema import Layout
 from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
 
 Factory = Callable[[], Any]
@@ -30,6 +31,8 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
     """
     if factory is not None:
         try:
+            if not callable(factory):
+                raise TypeError(f"world={factory!r}: give the class, or a function that makes a simulation")
             simulation = as_simulation(factory())
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
@@ -50,11 +53,13 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
 
 def _ensure_same_fields(tape: Tape, simulation: Simulation) -> None:
     """Refuse a simulation whose fields have other names or dtypes: its step would read something else."""
-    if isinstance(simulation, ArenaOfSaved) or not tape.keyframes:
+    if isinstance(simulation, ArenaOfSaved):
+        return
+    layout = _first_layout(tape)
+    if layout is None:
         return
     recorded, present = (
-        {name: slot.dtype.str for name, slot in layout.slots.items()}
-        for layout in (tape.snapshot(tape.keyframes[0]).layout, simulation.state.layout)
+        {name: slot.dtype.str for name, slot in one.slots.items()} for one in (layout, simulation.state.layout)
     )
     if recorded != present:
         other = sorted({*recorded.items()} ^ {*present.items()})
@@ -65,6 +70,16 @@ def _ensure_same_fields(tape: Tape, simulation: Simulation) -> None:
                 for name, dtype in other
             )
         )
+
+
+def _first_layout(tape: Tape) -> Layout | None:
+    """The layout of the first keyframe that can be read."""
+    for keyframe in tape.keyframes:
+        try:
+            return tape.snapshot(keyframe).layout
+        except (CorruptError, TornError):
+            continue  # A damaged keyframe is for those to report who need it.
+    return None
 
 
 def version_note(tape: Tape) -> str | None:
@@ -97,6 +112,11 @@ def load_factory(spec: str) -> Factory:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{spec}: {error}{_hidden_by_us(module_name)}") from None
+    except Exception as error:  # A user's module may raise anything when it is imported.
+        raise ValueError(
+            f"{spec}: importing {module_name} raised {type(error).__name__}: {error} "
+            "(code that should not run on import belongs below: if __name__ == '__main__')"
+        ) from error
     if not callable(found):
         raise ValueError(  # noqa: TRY004 - whatever is wrong with what the user typed is one kind of error
             f"{spec} is {type(found).__name__}, not something to be called"

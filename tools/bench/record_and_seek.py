@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 import lz4.frame
-import msgspec
+import msgpack
 import numpy as np
 import workloads
 import xxhash
@@ -99,11 +99,11 @@ def floor(_: Path) -> Callable[[Timed], tuple[Step, Callable[[], int]]]:
     """Hash, encode and a store into memory each tick, one memcpy at a keyframe: the least that can be done."""
 
     def make(timed: Timed) -> tuple[Step, Callable[[], int]]:
-        encoder, buffer, copy = msgspec.msgpack.Encoder(), bytearray(1 << 16), timed.state.arena.copy()
+        encoder, buffer, copy = msgpack.Packer(), bytearray(1 << 16), timed.state.arena.copy()
 
         def step(inputs: list[list[int]], tick: int) -> None:
             timed.step(inputs)
-            encoded = encoder.encode((tick, xxhash.xxh3_64_intdigest(timed.state.arena.data), inputs))
+            encoded = encoder.pack((tick, xxhash.xxh3_64_intdigest(timed.state.arena.data), inputs))
             buffer[: len(encoded)] = encoded
             if tick % KEYFRAME_INTERVAL == 0:
                 np.copyto(copy, timed.state.arena)

@@ -126,6 +126,7 @@ class TapeEncoder:
         baseline: int = 0,
     ) -> bytes:
         codec, stored = compress(payload) if kind != Kind.META else (Codec.NONE, bytes(payload))
+        assert len(payload) <= BLOCK_RAW_BYTES_MAX, "no reader would take this block"
         padded = pad(stored)
         header = BlockHeader(
             marker=self._header.marker,

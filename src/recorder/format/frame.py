@@ -20,7 +20,7 @@ import attrs
 from recorder.errors import CorruptError
 from recorder.format.block import BlockHeader
 from recorder.format.limits import INPUT_BYTES_MAX
-from recorder.format.plain_data import DECODE_ERRORS, make_unpacker
+from recorder.format.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 
 _HEAD = struct.Struct(">BBQBQ")
 _ARRAY_OF_3, _UINT64 = 0x93, 0xCF
@@ -35,21 +35,36 @@ class Frame:
     Attributes:
         tick: that the inputs led to.
         state_hash: of the state at tick.
-        inputs: plain data, as given to the step.
+        encoded_inputs: as on the tape.
+        offset: of the block that it is from, for messages.
     """
 
     tick: int
     state_hash: int
-    inputs: Any
+    encoded_inputs: bytes
+    offset: int = attrs.field(default=0, eq=False)
+
+    @property
+    def inputs(self) -> Any:
+        """Plain data, as given to the step; made anew each time, since a step may change what it is given.
+
+        Raises CorruptError if they cannot be decoded.
+        """
+        try:
+            return decode_plain(self.encoded_inputs)
+        except ValueError as error:
+            raise CorruptError(self.offset, f"inputs of tick {self.tick} that cannot be decoded: {error}") from None
+
+
+def ensure_inputs_fit(tick: int, encoded_inputs: bytes) -> None:
+    """Raise ValueError if the encoded inputs of a tick are longer than INPUT_BYTES_MAX."""
+    if len(encoded_inputs) > INPUT_BYTES_MAX:
+        raise ValueError(f"the inputs of tick {tick} take {len(encoded_inputs)} bytes, more than {INPUT_BYTES_MAX}")
 
 
 def encode_frame(tick: int, state_hash: int, encoded_inputs: bytes) -> bytes:
-    """One frame. encoded_inputs: what plain_data.encode_plain made of the inputs.
-
-    Raises ValueError if the inputs are longer than INPUT_BYTES_MAX.
-    """
-    if len(encoded_inputs) > INPUT_BYTES_MAX:
-        raise ValueError(f"the inputs of tick {tick} take {len(encoded_inputs)} bytes, more than {INPUT_BYTES_MAX}")
+    """One frame. encoded_inputs: what plain_data made of the inputs; ensure_inputs_fit has passed them."""
+    assert len(encoded_inputs) <= INPUT_BYTES_MAX
     return _HEAD.pack(_ARRAY_OF_3, _UINT64, tick, _UINT64, state_hash) + encoded_inputs
 
 
@@ -59,17 +74,18 @@ def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
     Raises CorruptError if they are no frames or not those that the header announces (invariant 2).
     """
     frames: list[Frame] = []
+    unpacker = make_unpacker(payload)
     try:
-        unpacker, end = make_unpacker(payload), 0
-        for item in unpacker:
-            end = unpacker.tell()  # Not after the loop: then it also counts the bytes of a frame that is cut off.
-            match item:
-                case [int(tick), int(state_hash), inputs, *_]:
-                    frames.append(Frame(tick, state_hash, inputs))
-                case _:
-                    raise ValueError("an item that is no frame")
-        if end != len(payload):
-            raise ValueError("the last one is cut off")
+        while unpacker.tell() < len(payload):
+            element_count = unpacker.read_array_header()
+            tick, state_hash = unpacker.unpack(), unpacker.unpack()
+            if element_count < 3 or not isinstance(tick, int) or not isinstance(state_hash, int):
+                raise ValueError("an item that is no frame")
+            start = unpacker.tell()
+            unpacker.skip()
+            frames.append(Frame(tick, state_hash, payload[start : unpacker.tell()], header.offset))
+            for _ in range(element_count - 3):
+                unpacker.skip()
     except DECODE_ERRORS as error:
         raise CorruptError(header.offset, f"frames that cannot be decoded: {error}") from None
     if [frame.tick for frame in frames] != list(range(header.first_tick, header.first_tick + header.tick_count)):

@@ -8,6 +8,7 @@ is none. Continuation pieces are not listed.
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import attrs
@@ -15,8 +16,10 @@ import numpy as np
 
 from recorder.errors import CorruptError
 from recorder.format.block import BlockHeader
+from recorder.format.limits import INDEX_BLOCKS
 from recorder.format.plain_data import decode_plain, encode_plain
 
+ENTRIES_MAX = 2 * INDEX_BLOCKS  # One append may bring some blocks more than INDEX_BLOCKS.
 _HEAD_SIZE = struct.Struct("<I")
 _COLUMNS = (
     ("offset", "<u8"),
@@ -72,7 +75,7 @@ def decode_index(payload: bytes, offset: int) -> tuple[list[Entry], int]:
     try:
         (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
         match decode_plain(payload[_HEAD_SIZE.size : _HEAD_SIZE.size + head_bytes]):
-            case {"previous": int(previous), "count": int(count)} if 0 <= count <= len(payload):
+            case {"previous": int(previous), "count": int(count)} if 0 <= count <= ENTRIES_MAX:
                 pass
             case _:
                 raise ValueError("previous or count is missing")
@@ -85,6 +88,6 @@ def decode_index(payload: bytes, offset: int) -> tuple[list[Entry], int]:
         raise CorruptError(offset, f"an index that cannot be decoded: {error}") from None
     if place != len(payload) or not 0 <= previous < offset:
         raise CorruptError(offset, f"an index of {len(payload)} bytes where {place} were expected")
-    if count and max(columns[0]) >= offset:
-        raise CorruptError(offset, "an index of blocks that lie after it")
+    if any(here >= after for here, after in itertools.pairwise([*columns[0], offset])):
+        raise CorruptError(offset, "an index of blocks that do not lie one after the other before it")
     return [Entry(*values) for values in zip(*columns, strict=True)], previous

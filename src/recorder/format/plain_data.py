@@ -18,7 +18,6 @@ import re
 from typing import Any
 
 import msgpack
-import msgspec
 import numpy as np
 
 ARRAY_EXTENSION = 1
@@ -32,18 +31,42 @@ _AXES_MAX = 32
 def encode_plain(value: Any) -> bytes:
     """value as MessagePack; equal values give equal bytes as long as their dicts have equal order.
 
-    Raises TypeError for what has no plain form, ValueError or OverflowError for an integer beyond 64 bits. Some of
-    what is not plain data takes the form of something that is (sets, dataclasses, enums, dates): a caller who must
-    know decodes and compares, see recorder.inputs.
+    Raises TypeError for what is not plain data: sets, dates, enums, dataclasses and other objects would come back as
+    something else. Raises ValueError or OverflowError for an integer beyond 64 bits and for text that is no Unicode.
     """
-    return _ENCODER.encode(value)
+    return PlainEncoder().encode(value)[0]
+
+
+class PlainEncoder:
+    """Encodes many values; one for each thread."""
+
+    def __init__(self) -> None:
+        self._special = False
+        # Types are taken strictly, so that a subclass (an enum, a named tuple) is never written as its base class.
+        self._packer = msgpack.Packer(default=self._encode_special, strict_types=True)
+
+    def encode(self, value: Any) -> tuple[bytes, bool]:
+        """What encode_plain gives, and whether value held nothing but what is sure to come back.
+
+        False where there were tuples, arrays or NumPy numbers: one of them may be the key of a dict.
+        """
+        self._special = False
+        return self._packer.pack(value), not self._special
+
+    def _encode_special(self, value: Any) -> Any:
+        self._special = True
+        return _encode_special(value)
 
 
 def _encode_special(value: Any) -> Any:
+    if type(value) is tuple:
+        return list(value)
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
-        return msgspec.msgpack.Ext(ARRAY_EXTENSION, _encode_array(value))
+        return msgpack.ExtType(ARRAY_EXTENSION, _encode_array(value))
     if isinstance(value, np.generic):
-        return msgspec.msgpack.Ext(NUMBER_EXTENSION, _encode_array(np.asarray(value)))
+        return msgpack.ExtType(NUMBER_EXTENSION, _encode_array(np.asarray(value)))
+    if type(value) is int:
+        raise OverflowError(f"{value} does not fit into 64 bits")
     raise TypeError(
         f"{type(value).__name__} is no plain data: None, bool, int, float, str, bytes, list, dict, "
         "NumPy arrays and NumPy numbers are"
@@ -54,10 +77,8 @@ def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
     if array.dtype.kind not in _KINDS:
         raise TypeError(f"an array of dtype {array.dtype} is no plain data: booleans and numbers are")
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return _ENCODER.encode([little.dtype.str, list(little.shape)]) + little.tobytes()
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_special)
+    head: bytes = msgpack.packb([little.dtype.str, list(little.shape)])
+    return head + little.tobytes()
 
 
 def make_unpacker(data: bytes) -> msgpack.Unpacker:

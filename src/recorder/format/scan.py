@@ -11,6 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import attrs
@@ -61,6 +62,7 @@ class Contents:
         marker: of the tape.
         header: the file header, or None if it is damaged.
         entries: blocks in file order, without INDEX blocks and continuation pieces.
+        indexes: the INDEX blocks, in file order.
         damages: in file order; empty for an intact tape.
         seal: what END says, or None if the tape was not closed.
         size_bytes: of the file when it was looked at.
@@ -69,6 +71,7 @@ class Contents:
     marker: bytes
     header: FileHeader | None
     entries: list[Entry]
+    indexes: list[Entry]
     damages: list[Damage]
     seal: Seal | None
     size_bytes: int
@@ -121,6 +124,7 @@ def _indexed_contents(read: Read, size_bytes: int) -> Contents:
         raise CorruptError(place, "a trailer that leads to no END block")
     seal = decode_seal(read_payload(read, end), end_offset)
     parts: list[list[Entry]] = [[entry_of(end)]]
+    indexes: list[Entry] = []
     offset = seal.index_offset
     while offset:
         index = read_header(read, offset, file_header.marker)
@@ -128,10 +132,16 @@ def _indexed_contents(read: Read, size_bytes: int) -> Contents:
             raise CorruptError(offset, "no INDEX where one should be")
         entries, offset = decode_index(read_payload(read, index), offset)
         parts.append(entries)
+        indexes.append(entry_of(index))
+    entries = [entry for part in reversed(parts) for entry in part]
+    frame_count = sum(entry.tick_count for entry in entries if entry.kind == Kind.FRAMES)
+    if frame_count != seal.frame_count or max(entry.final_tick for entry in entries) != seal.last_tick:
+        raise CorruptError(seal.index_offset, "an index that does not list what the seal counts")
     return Contents(
         marker=file_header.marker,
         header=file_header,
-        entries=[entry for part in reversed(parts) for entry in part],
+        entries=entries,
+        indexes=indexes[::-1],
         damages=[],
         seal=seal,
         size_bytes=size_bytes,
@@ -153,11 +163,11 @@ def scan_contents(read: Read, size_bytes: int) -> Contents:
         if found is None:
             raise NoTapeError(str(error)) from None
         marker, offset = found.marker, found.offset
-        damages.append(Damage(0, offset, str(error), torn=False))
+        damages.append(Damage(0, offset, _what(error), torn=False))
     scan = _Scan(read, size_bytes, marker)
     scan.run(offset)
     damages += scan.damages
-    return Contents(marker, file_header, scan.entries, damages, scan.seal, size_bytes)
+    return Contents(marker, file_header, scan.entries, scan.indexes, damages, scan.seal, size_bytes)
 
 
 class _Scan:
@@ -169,7 +179,11 @@ class _Scan:
         self._marker = marker
         self._durable_bytes = 0
         self._sealed_offset = -1  # Of the END block that the last trailer names.
+        self._closed = False  # The file ends with a trailer, so that nothing before it was cut off.
+        with contextlib.suppress(CorruptError):
+            self._closed = decode_trailer(read(max(0, size_bytes - TRAILER_BYTES), TRAILER_BYTES), 0)[0] == marker
         self.entries: list[Entry] = []
+        self.indexes: list[Entry] = []
         self.damages: list[Damage] = []
         self.seal: Seal | None = None
 
@@ -202,11 +216,10 @@ class _Scan:
             pass
         following = _find_block(self._read, offset + ALIGNMENT_BYTES, self._size_bytes, self._marker)
         if following is not None:
-            self.damages.append(Damage(offset, following.offset, str(error), torn=False))
+            self.damages.append(Damage(offset, following.offset, _what(error), torn=False))
             return following.offset
         if not _all_zeros(self._read, offset, self._size_bytes):
-            torn = offset >= self._durable_bytes
-            self.damages.append(Damage(offset, self._size_bytes, str(error), torn=torn))
+            self._add_damage(offset, self._size_bytes, error, at_end=True)
         return None
 
     def _accept(self, headers: list[BlockHeader]) -> None:
@@ -217,12 +230,30 @@ class _Scan:
                     if header.kind == Kind.END and header is headers[-1] and header.offset == self._sealed_offset:
                         self.seal = decode_seal(payload, header.offset)
                 except (CorruptError, TornError) as error:
-                    torn = header is headers[-1] and header.offset >= self._durable_bytes
-                    self.damages.append(Damage(header.offset, header.end_offset, str(error), torn=torn))
+                    self._add_damage(header.offset, header.end_offset, error, at_end=header is headers[-1])
                     continue
-            if header.kind != Kind.INDEX and not header.flags & Flags.CONTINUATION:
+            if header.kind == Kind.INDEX:
+                self.indexes.append(entry_of(header))
+            elif not header.flags & Flags.CONTINUATION:
                 self.entries.append(entry_of(header))
+        if headers and headers[-1].flags & Flags.CONTINUES and self.entries:
+            # The recording ended in the middle of a keyframe of several pieces: it is no keyframe.
+            self._add_damage(
+                self.entries.pop().offset,
+                headers[-1].end_offset,
+                CorruptError(headers[-1].end_offset, "the last pieces of a keyframe are missing"),
+                at_end=True,
+            )
         self.damages.sort(key=lambda damage: damage.offset)
+
+    def _add_damage(self, offset: int, end_offset: int, error: CorruptError | TornError, *, at_end: bool) -> None:
+        torn = at_end and offset >= self._durable_bytes and not self._closed
+        self.damages.append(Damage(offset, end_offset, _what(error), torn=torn))
+
+
+def _what(error: CorruptError | TornError) -> str:
+    """What is wrong, without the place, which a Damage names itself."""
+    return error.what if isinstance(error, CorruptError) else "the file ends inside a block"
 
 
 def _find_block(read: Read, offset: int, size_bytes: int, marker: bytes | None) -> BlockHeader | None:

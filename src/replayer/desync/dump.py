@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
+import attrs
 import numpy as np
 
 from recorder.environment import describe_environment
@@ -17,6 +19,17 @@ from replayer.desync.finding import FieldDifference, Finding
 from replayer.show import to_json
 from replayer.tape import Tape
 from sim.kernel.state import Snapshot
+
+
+def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path | None, Finding]:
+    """Write the dump if a folder is given; if that fails, the desync matters more, and the finding's note says why."""
+    if folder is None:
+        return None, finding
+    try:
+        return write_dump(folder, tape, finding), finding
+    except OSError as error:
+        problem = f"the dump could not be written: {error}"
+        return None, attrs.evolve(finding, note=f"{finding.note}; {problem}" if finding.note else problem)
 
 
 def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
@@ -51,9 +64,14 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
 
 
 def write_state(path: Path, state: Snapshot) -> None:
-    """Write the fields of a state as a compressed .npz file, one array a field, live rows only."""
-    arrays = {name: state[name] for name in state}
-    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+    """Write the fields of a state as a compressed .npz file, one array a field, live rows only.
+
+    Not by numpy.savez, which takes fields for arguments of its own if they are called file or allow_pickle.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in state:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(state[name]), allow_pickle=False)
 
 
 def report_lines(tape: Tape, finding: Finding) -> list[str]:

@@ -19,7 +19,6 @@ from sim.kernel.state import Snapshot, view_rows
 
 if TYPE_CHECKING:
     from replayer.cursor import Cursor
-    from replayer.tape import KeyframePlace
 
 FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
 ROWS_SHOWN = 8  # Of each field that differs; the dump has them all.
@@ -76,16 +75,16 @@ class Finding:
     note: str | None
 
 
-def find_desync(cursor: Cursor, bad_tick: int) -> Finding:
-    """Re-simulate the interval before bad_tick, whose hash was seen to be wrong, and look at the first wrong tick.
+def find_desync(cursor: Cursor, bad_tick: int, actual_hash: int) -> Finding:
+    """Re-simulate the interval before bad_tick, whose hash was seen to be actual_hash, and look at the first wrong tick.
 
     The cursor stands at no tick afterwards.
 
     Raises MissingTickError if no keyframe before bad_tick can be read, and whatever the simulation raises.
     """
     # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
-    start = _place_before(cursor, max(bad_tick - 1, cursor.tape.first_tick))
-    tick, matched = start.tick, True
+    start_tick = cursor.place_before(max(bad_tick - 1, cursor.tape.first_tick))
+    tick, matched = start_tick, True
     while matched and tick < bad_tick:
         cursor.advance()
         tick += 1
@@ -94,11 +93,11 @@ def find_desync(cursor: Cursor, bad_tick: int) -> Finding:
     if matched:
         note = (
             "the hash was wrong once and right when the interval was run again: "
-            "something outside of the state takes part in the step"
+            "something outside of the state takes part in the step, or the state was changed from outside"
         )
     before = None
-    if tick > start.tick:
-        _place_before(cursor, tick - 1)
+    if tick > start_tick:
+        cursor.place_before(tick - 1)
         while cursor.tick != tick - 1:
             cursor.advance()
         before = cursor.state.snapshot()
@@ -110,8 +109,8 @@ def find_desync(cursor: Cursor, bad_tick: int) -> Finding:
     return Finding(
         tick=tick,
         expected_hash=tape.state_hash(tick),
-        actual_hash=replayed.hash(),
-        keyframe_tick=start.tick,
+        actual_hash=actual_hash if matched else replayed.hash(),
+        keyframe_tick=start_tick,
         frames=_frames_around(cursor, tick),
         before=before,
         replayed=replayed,
@@ -121,18 +120,6 @@ def find_desync(cursor: Cursor, bad_tick: int) -> Finding:
         differences=compare_states(compared[1], compared[2]) if compared[1] and compared[2] else [],
         note=note or compared[3],
     )
-
-
-def _place_before(cursor: Cursor, tick: int) -> KeyframePlace:
-    problem = "there is no keyframe before it"
-    for keyframe in cursor.tape.keyframes_at_or_before(tick):
-        try:
-            cursor.place(keyframe)
-        except (CorruptError, TornError) as error:
-            problem = str(error)
-            continue
-        return keyframe
-    raise MissingTickError(tick, problem)
 
 
 def _compare_at_next_keyframe(

@@ -91,10 +91,11 @@ class ArenaOfSaved:
         """Where inner says that it comes from, if it does."""
         return getattr(self.inner, "origin", None)
 
-    def step(self, inputs: Any) -> None:
-        """Step the inner simulation and copy its saved state into the arena."""
-        self.inner.step(inputs)
+    def step(self, inputs: Any) -> Any:
+        """Step the inner simulation, copy its saved state into the arena, and return what its step returned."""
+        result = self.inner.step(inputs)  # type: ignore[func-returns-value]
         self._pack(_as_mapping(self.inner.save()))
+        return result
 
     def after_restore(self) -> None:
         """Load the arena's content into the inner simulation."""
@@ -153,6 +154,8 @@ def as_simulation(candidate: object) -> Simulation:
         return candidate
     if isinstance(candidate, SavedSimulation):
         return ArenaOfSaved(candidate)
+    if isinstance(candidate, type):
+        raise TypeError(f"{candidate.__name__} is a class: an instance was expected, such as {candidate.__name__}()")
     raise TypeError(
         f"{type(candidate).__name__} is no simulation: it needs .state (a sim.State) and .step(inputs), "
         "or .save(), .load(saved) and .step(inputs)"

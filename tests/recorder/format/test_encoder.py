@@ -169,7 +169,10 @@ def test_index_bytes() -> None:
     assert encode_index([ENTRY, largest], 0x40) == payload
     with pytest.raises(CorruptError):
         decode_index(payload, 2**64 - 1)
-    assert decode_index(encode_index([ENTRY, ENTRY], 0x40), 0x41) == ([ENTRY, ENTRY], 0x40)
+    second = attrs.evolve(ENTRY, offset=2)
+    assert decode_index(encode_index([ENTRY, second], 0x40), 0x41) == ([ENTRY, second], 0x40)
+    with pytest.raises(CorruptError):
+        decode_index(encode_index([ENTRY, ENTRY], 0x40), 0x41)
     assert decode_index(encode_index([], 0), 1) == ([], 0)
 
 

@@ -23,7 +23,7 @@ from recorder.format.block import (
     pad,
 )
 from recorder.format.file_header import FileHeader, decode_file_header, encode_file_header
-from recorder.format.frame import Frame, decode_frames, encode_frame
+from recorder.format.frame import Frame, decode_frames, encode_frame, ensure_inputs_fit
 from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.format.seal import Seal, decode_seal, decode_trailer, encode_seal, encode_trailer
 
@@ -214,14 +214,15 @@ def test_frame() -> None:
     """The bytes of a frame, both ways."""
     assert encode_frame(0x0102, 0x1122334455667788, encode_plain("x")) == FRAME
     header = attrs.evolve(HEADER, first_tick=0x0102, tick_count=1)
-    assert decode_frames(header, FRAME) == [Frame(0x0102, 0x1122334455667788, "x")]
+    assert decode_frames(header, FRAME) == [Frame(0x0102, 0x1122334455667788, b"\xa1x")]
+    assert decode_frames(header, FRAME)[0].inputs == "x"
 
 
 def test_later_frames_may_have_more_elements() -> None:
     """Elements after the inputs are ignored; a frame without inputs is corrupt."""
     header = attrs.evolve(HEADER, first_tick=0x0102, tick_count=1)
 
-    assert decode_frames(header, b"\x95" + FRAME[1:] + b"\xc0\x07") == [Frame(0x0102, 0x1122334455667788, "x")]
+    assert decode_frames(header, b"\x95" + FRAME[1:] + b"\xc0\x07") == [Frame(0x0102, 0x1122334455667788, b"\xa1x")]
     with pytest.raises(CorruptError):
         decode_frames(header, b"\x92" + FRAME[1:19])
 
@@ -242,7 +243,7 @@ def test_the_longest_inputs() -> None:
     longest = bytes(limits.INPUT_BYTES_MAX)
     assert len(encode_frame(1, 2, longest)) == 19 + (16 << 20)
     with pytest.raises(ValueError, match="16777217"):
-        encode_frame(1, 2, longest + b"\0")
+        ensure_inputs_fit(1, longest + b"\0")
 
 
 def test_trailer() -> None:
