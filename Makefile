@@ -20,7 +20,8 @@ demo: $(VENV)/.installed
 	$(BIN)/replay verify $(DEMO_TAPE) --jobs 2
 
 test: $(VENV)/.tested
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup tests
+	$(BIN)/pytest README.md docs  # By one process: the blocks of a page build on each other.
 
 test-pythons:
 	tools/test_pythons.sh

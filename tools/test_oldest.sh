@@ -8,4 +8,5 @@ tools/make_venv.sh "$venv"
 VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet --resolution lowest-direct --editable .
 VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet --group test
 "$venv/bin/pip" list 2>/dev/null | grep -iE "^(attrs|cattrs|cyclopts|google-crc32c|lz4|msgpack|numpy|rich|xxhash) "
-"$venv/bin/pytest" -n 2 --dist loadgroup
+"$venv/bin/pytest" -n 2 --dist loadgroup tests
+"$venv/bin/pytest" README.md docs

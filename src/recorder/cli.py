@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -9,9 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
-from recorder.console import INTERRUPTED, UsageError, bytes_text, progress_bar, run_app, version
+from recorder.console import INTERRUPTED, NotNegative, Positive, UsageError, bytes_text, progress_bar, run_app, version
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder, parse_sync
 from sim.kernel.simulation import Simulation
 from sim.scenario.load import Scenario, load_scenario, shipped_scenarios
@@ -28,9 +29,8 @@ app = App(
     "  record run my.toml -o my.tape --ticks 10000 --seed 3",
     help_format="plaintext",
     version=version,
+    suppress_keyboard_interrupt=False,
 )
-
-Positive = Annotated[int, Parameter(validator=Number(gte=1))]
 
 
 @app.command
@@ -40,7 +40,7 @@ def run(
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     ticks: Positive | None = None,
-    seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
+    seed: NotNegative | None = None,
     keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,
     full_every: Positive = FULL_EVERY,
     changes: Literal["auto", "marks", "scan", "audit"] = "auto",
@@ -144,8 +144,9 @@ def _print_summary(scenario: Scenario, recorder: Recorder, path: Path, seconds: 
 
 def _new_path(name: str) -> Path:
     """The first free recordings/NAME-N.tape."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "recording"  # A name may hold slashes and spaces.
     number = 1
-    while (path := Path(RECORDINGS_FOLDER) / f"{name}-{number}.tape").exists():
+    while (path := Path(RECORDINGS_FOLDER) / f"{plain}-{number}.tape").exists():
         number += 1
     return path
 
@@ -154,8 +155,8 @@ def _new_path(name: str) -> Path:
 def scenarios() -> None:
     """List the scenarios that ship, with what their first comment says."""
     for name, file in shipped_scenarios().items():
-        first = file.read_text(encoding="utf-8").splitlines()[0]
-        print(f"{name}: {first.lstrip('# ')}")
+        comment = itertools.takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
+        print(f"{name}: {' '.join(line.lstrip('# ') for line in comment)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

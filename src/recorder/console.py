@@ -5,12 +5,15 @@ Exit codes: 0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 cor
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
+from typing import Annotated
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter, Token
+from cyclopts.validators import Number
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -60,6 +63,9 @@ def run_app(app: App, arguments: Sequence[str] | None) -> int:
 
     Any other exception is a defect, ours or the simulation's, and keeps its traceback.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # A terminal without × or → gets a ? and no traceback.
     try:
         result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         return result if isinstance(result, int) else SAME
@@ -86,6 +92,19 @@ def _one_line(error: BaseException) -> str:
 
 def _show(line: str) -> None:
     print(f"error: {line}", file=sys.stderr)
+
+
+def whole_number(_: type, tokens: Sequence[Token]) -> int:
+    """A command's number, written as one: 5.5 is refused instead of rounded."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"a whole number was expected, found {tokens[0].value!r}.") from None
+
+
+Positive = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))]
+NotNegative = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=0))]
+Whole = Annotated[int, Parameter(converter=whole_number)]
 
 
 @contextmanager

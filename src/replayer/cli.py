@@ -10,15 +10,25 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
-from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, UsageError, bytes_text, progress_bar, run_app, version
-from replayer.desync.dump import difference_lines, write_state
-from replayer.desync.finding import Finding
+from recorder.console import (
+    CORRUPT,
+    DIFFERS,
+    INCOMPLETE,
+    SAME,
+    Positive,
+    UsageError,
+    Whole,
+    progress_bar,
+    run_app,
+    version,
+)
+from replayer.desync.dump import write_state
+from replayer.reports import print_report, print_tape, report_facts, tape_facts
 from replayer.show import describe_field, picture, state_summary, to_json
 from replayer.tape import Tape
 from replayer.timeline import Timeline
-from replayer.verify import Report, check_seal, verify_tape
+from replayer.verify import check_seal, verify_tape
 from replayer.worlds import Factory, load_factory, version_note
 from sim.kernel.registry import UnknownWorldError, World, find_world
 from sim.kernel.state import Snapshot
@@ -37,6 +47,7 @@ app = App(
     "  replay verify run.tape --jobs 2",
     help_format="plaintext",
     version=version,
+    suppress_keyboard_interrupt=False,
 )
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
@@ -49,7 +60,9 @@ def info(tape: Path | None = None, /, *, as_json: Json = False) -> int:
 
     Example: replay info recordings/quiet-meadow-1.tape
 
-    Exit code: 0 sealed and whole, 3 incomplete (all before the end is good), 4 corrupt, 5 no tape.
+    Headers are read, not contents: replay verify reads everything.
+
+    Exit code: 0 sealed and, as far as headers show, whole, 3 incomplete (all before the end is good), 4 corrupt, 5 no tape.
 
     Parameters
     ----------
@@ -59,11 +72,11 @@ def info(tape: Path | None = None, /, *, as_json: Json = False) -> int:
         Print one JSON object.
     """
     with Tape(_choose(tape)) as opened:
-        facts = _facts(opened)
+        facts = tape_facts(opened)
         if as_json:
             print(json.dumps(facts, indent=1))
         else:
-            _print_facts(opened, facts)
+            print_tape(opened, facts)
         return STATUS_CODES[opened.status]
 
 
@@ -72,7 +85,7 @@ def seek(
     tape: Path | None = None,
     /,
     *,
-    tick: int,
+    tick: Whole,
     field: Annotated[list[str] | None, Parameter(name="--field", negative="")] = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     picture_wanted: Annotated[bool, Parameter(name="--picture", negative="")] = False,
@@ -151,7 +164,7 @@ def verify(
     tape: Path | None = None,
     /,
     *,
-    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], validator=Number(gte=1))] = 1,
+    jobs: Annotated[Positive, Parameter(name=["--jobs", "-j"])] = 1,
     fast: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
     sim: Sim = None,
@@ -193,9 +206,9 @@ def verify(
             dump_folder=dump_folder or path.parent,
         )
     if as_json:
-        print(json.dumps(_report_facts(report), indent=1))
+        print(json.dumps(report_facts(report), indent=1))
     else:
-        _print_report(path, report)
+        print_report(path, report)
     if report.first_bad is not None:
         return DIFFERS
     return STATUS_CODES[report.status]
@@ -269,117 +282,6 @@ def _picture(snapshot: Snapshot, names: list[str], world: World | None) -> list[
     if not flat:
         raise UsageError("--picture needs a field of two dimensions: name one with --field")
     return picture(flat[0], shutil.get_terminal_size().columns)
-
-
-# --- printing
-
-
-def _facts(tape: Tape) -> dict[str, Any]:
-    meta, seal = tape.meta, tape.contents.seal
-    world = meta.get("world") or {}
-    has_state = bool(tape.keyframes)
-    fulls = sum(place.is_full for place in tape.keyframes)
-    return {
-        "tape": str(tape.path),
-        "run_id": tape.run_id,
-        "world": world.get("name"),
-        "world_version": world.get("version"),
-        "scenario": world.get("config", {}).get("name"),
-        "seed": world.get("config", {}).get("seed"),
-        "simulation": meta.get("simulation"),
-        "mode": meta.get("mode"),
-        "first_tick": tape.first_tick if has_state else None,
-        "last_tick": tape.last_tick if has_state else None,
-        "sealed": tape.sealed,
-        "status": tape.status,
-        "outcome": to_json(seal.outcome) if seal is not None else None,
-        "bytes": tape.contents.size_bytes,
-        "full_keyframes": fulls,
-        "delta_keyframes": len(tape.keyframes) - fulls,
-        "keyframe_interval_ticks": meta.get("keyframe_interval_ticks"),
-        "created": meta.get("created"),
-        "environment": meta.get("environment"),
-        "missing_ticks": [list(missing) for missing in tape.missing_ticks()] if has_state else [],
-        "damages": [
-            {"offset": damage.offset, "end_offset": damage.end_offset, "what": damage.what, "torn": damage.torn}
-            for damage in tape.damages
-        ],
-    }
-
-
-def _print_facts(tape: Tape, facts: dict[str, Any]) -> None:
-    sealed = "sealed" if facts["sealed"] else "not sealed: the recording did not end properly, or is still going on"
-    print(f"{facts['tape']}: {facts['status']}, {sealed}")
-    if facts["world"] is not None:
-        named = f"{facts['scenario']}, " if facts["scenario"] else ""
-        print(f"  world: {facts['world']} version {facts['world_version']} ({named}seed {facts['seed']})")
-    else:
-        print(f"  simulation: {facts['simulation']} (no registered world; replay it with --sim module:factory)")
-    if facts["first_tick"] is None:
-        print("  ticks: none that can be reached yet")
-    else:
-        count = facts["last_tick"] - facts["first_tick"] + 1
-        each = facts["bytes"] / max(1, count - 1)
-        print(f"  ticks: {facts['first_tick']:,} to {facts['last_tick']:,}")
-        print(f"  size: {bytes_text(facts['bytes'])}, {each:,.0f} bytes a tick")
-    print(
-        f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
-        f"every {facts['keyframe_interval_ticks']} ticks"
-    )
-    if facts["outcome"] is not None:
-        print("  ended: " + ", ".join(f"{key} {value}" for key, value in facts["outcome"].items()))
-    if facts["created"] is not None:
-        environment = facts["environment"] or {}
-        print(f"  recorded: {facts['created']}, " + ", ".join(f"{key} {value}" for key, value in environment.items()))
-    print(f"  run: {facts['run_id'] or 'unknown, the file header is damaged'}")
-    for first, final in facts["missing_ticks"]:
-        print(f"  missing: ticks {first:,} to {final:,}")
-    for damage in tape.damages:
-        kind = "torn" if damage.torn else "damaged"
-        print(f"  {kind}: bytes {damage.offset:,} to {damage.end_offset:,}: {damage.what}")
-
-
-def _report_facts(report: Report) -> dict[str, Any]:
-    return {
-        "ok": report.ok,
-        "status": report.status,
-        "verified_ticks": report.verified_ticks,
-        "tick_count": report.tick_count,
-        "first_bad": report.first_bad,
-        "fields": [difference.field for finding in report.findings for difference in finding.differences],
-        "problems": [str(problem) for problem in report.problems],
-        "dump": str(report.dump_path) if report.dump_path is not None else None,
-    }
-
-
-def _print_report(path: Path, report: Report) -> None:
-    if report.ok:
-        sealed = "" if report.status == "intact" else "; the tape is not sealed"
-        print(f"{path}: all {report.tick_count:,} ticks are the same{sealed}")
-        return
-    if report.first_bad is not None:
-        print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it are the same")
-        for finding in report.findings:
-            _print_finding(finding)
-    else:
-        print(f"{path}: corrupt; {report.verified_ticks:,} of {report.tick_count:,} ticks are proved the same")
-    for problem in report.problems:
-        print(f"  {problem}")
-    if report.dump_path is not None:
-        print(f"  dump: {report.dump_path}")
-
-
-def _print_finding(finding: Finding) -> None:
-    print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
-    if finding.differences:
-        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these fields differ:")
-    for difference in finding.differences:
-        for line in difference_lines(difference)[:3]:
-            print(f"    {line}")
-    if finding.note:
-        print(f"  note: {finding.note}")
-    inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
-    print(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -82,7 +82,7 @@ class Report:
     verified_ticks: int
     tick_count: int
     first_bad: int | None
-    findings: list[Finding]
+    findings: list[Finding] = attrs.field(repr=lambda found: f"<{len(found)}>")
     problems: list[RecordingError]
     dump_path: Path | None
 

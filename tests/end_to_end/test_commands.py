@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -222,7 +225,8 @@ MISTAKES = {
     "info .": (2, ".: Is a directory"),
     "seek --tick 91": (2, "tick 91: the tape has ticks 0 to 90"),
     "seek --tick -92": (2, "tick -92: the tape has ticks 0 to 90"),
-    "seek --tick soon": (2, 'unable to convert "soon" into int'),
+    "seek --tick soon": (2, "a whole number was expected, found 'soon'"),
+    "seek --tick 5.5": (2, "a whole number was expected, found '5.5'"),
     "seek": (2, "--tick"),
     "seek --tick 1 --field plants.colour": (2, "no field 'plants.colour'; the fields are "),
     "seek --tick 1 --output state.txt": (2, "state.txt: a name that ends in .npz was expected"),
@@ -293,6 +297,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
         ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder/a.tape: No such file or directory"),
         ("run tiny.toml --ticks 0", "--ticks"),
         ("run tiny.toml --seed -1", "--seed"),
+        ("run tiny.toml --ticks 2.7", "a whole number was expected, found '2.7'"),
         ("run tiny.toml --sync often", "sync='often': a time such as"),
         ("run", "SCENARIO"),
     ],
@@ -355,3 +360,31 @@ def test_truncation_at_every_byte_of_the_last_blocks(tape: Path) -> None:
     assert {last for end, last in ends if end > frame_blocks[-2]} == {80, 90}
     assert run(replayer.cli.main, f"info {cut}") == 3
     assert run(replayer.cli.main, f"verify {cut}") == 3
+
+
+def test_a_scenarios_name_cannot_leave_the_folder(empty_folder: Path) -> None:
+    """Slashes, dots and spaces in a name become a plain file name in recordings/."""
+    (empty_folder / "odd.toml").write_text(TINY.replace("seed = 3", 'seed = 3\nname = "../../b x"'))
+
+    assert run(recorder.cli.main, "run odd.toml -q --ticks 2") == 0
+    assert sorted(files(empty_folder)) == ["odd.toml", "recordings/b-x-1.tape"]
+
+
+def test_a_terminal_without_unicode_gets_no_traceback(empty_folder: Path) -> None:
+    """In an ASCII environment the arrow becomes a question mark, and the tape is sealed."""
+    (empty_folder / "tiny.toml").write_text(TINY)
+    program = "import recorder.cli; recorder.cli.main(['run', 'tiny.toml', '-o', 'a.tape', '--ticks', '3'])"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    finished = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+
+    assert b"3 ticks ? a.tape" in finished.stdout
+    with Tape(Path("a.tape")) as tape:
+        assert tape.sealed
+
+
+def test_record_scenarios_lists_what_ships(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each line has a name and whole sentences."""
+    assert run(recorder.cli.main, "scenarios") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["quiet-meadow"]
+    assert all(line.endswith(".") for line in lines)

@@ -179,7 +179,7 @@ def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, 
         mixed = np.ascontiguousarray(shuffled.reshape(slot.row_bytes, section.row_count).T)
         words = comparable(arena, slot)
         words[numbers] ^= mixed.reshape(-1).view(words.dtype).reshape(section.row_count, *words.shape[1:])
-    return _checked(head, Snapshot(baseline.layout, arena), offset)
+    return _checked(head, Snapshot(baseline.layout, arena), offset, hint=_UNMARKED_HINT)
 
 
 def _decode_rows(slot: Slot, payload: bytes, section: _Section, offset: int) -> Rows:
@@ -222,10 +222,17 @@ def _read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[_Secti
     return head, sections
 
 
-def _checked(head: dict[str, Any], snapshot: Snapshot, offset: int) -> tuple[int, Snapshot]:
+_UNMARKED_HINT = (
+    "; its bytes are as they were written, so that the simulation probably wrote something without a mark: "
+    'record with changes="audit" to find it'
+)
+
+
+def _checked(head: dict[str, Any], snapshot: Snapshot, offset: int, hint: str = "") -> tuple[int, Snapshot]:
     if snapshot.hash() != head["state_hash"]:
         raise CorruptError(
             offset,
-            f"the keyframe of tick {head['tick']} gives hash {snapshot.hash():016x}, recorded {head['state_hash']:016x}",
+            f"the keyframe of tick {head['tick']} gives hash {snapshot.hash():016x}, recorded {head['state_hash']:016x}"
+            + hint,
         )
     return head["tick"], snapshot

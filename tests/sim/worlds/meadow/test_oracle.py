@@ -201,7 +201,8 @@ class Naive:
         food = self.food(swarm)
         if (swarm["x"], swarm["y"]) == here and food:
             bite = min(kind.consumption_rate // kind.velocity * swarm["heads"], food["energy"])
-            food.update(energy=food["energy"] - bite, cause=FEEDING)
+            if bite:
+                food.update(energy=food["energy"] - bite, cause=FEEDING)
             swarm["energy"] += bite
         swarm["energy"] -= kind.upkeep * swarm["heads"]
         if swarm["energy"] < 0:
