@@ -163,7 +163,12 @@ def test_rows_of_several_axes_are_flat_numbers() -> None:
         ([0, 1], [1, None], TypeError),
         (slice(0, 2), np.array([1, None], dtype=object), TypeError),
         ([0, 1], ["1", "x"], ValueError),
-        (0, 1 << 40, OverflowError),
+        pytest.param(
+            0,
+            1 << 40,
+            OverflowError,
+            marks=pytest.mark.skipif(np.__version__ < "2", reason="NumPy 1 lets the number wrap, with a warning"),
+        ),
     ],
 )
 @pytest.mark.parametrize("tracked", [False, True])
