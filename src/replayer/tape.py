@@ -43,7 +43,6 @@ from sim.kernel.state import Snapshot
 
 FRAME_BLOCKS_KEPT = 16  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
-STATUSES = ("intact", "incomplete", "corrupt")
 
 
 @attrs.frozen

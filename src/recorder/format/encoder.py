@@ -125,8 +125,8 @@ class TapeEncoder:
         flags: int = 0,
         baseline: int = 0,
     ) -> bytes:
-        codec, stored = compress(payload) if kind != Kind.META else (Codec.NONE, bytes(payload))
         assert len(payload) <= BLOCK_RAW_BYTES_MAX, "no reader would take this block"
+        codec, stored = compress(payload) if kind != Kind.META else (Codec.NONE, bytes(payload))
         padded = pad(stored)
         header = BlockHeader(
             marker=self._header.marker,

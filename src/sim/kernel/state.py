@@ -184,7 +184,9 @@ class State:
         before = words[numbers]
         view[rows] = values
         differs = words[numbers] != before
-        self.mark(name, numbers[differs if differs.ndim == 1 else differs.any(axis=1)])
+        changed = numbers[differs if differs.ndim == 1 else differs.any(axis=1)]
+        for marks in self._marks:  # Not through self.mark, which would look the field up and number the rows again.
+            marks.mark(name, changed)
 
     def mark(self, name: str, rows: Any = None) -> None:
         """Say that rows of a field were written: flat row numbers, a mask or a slice; all rows by default.
