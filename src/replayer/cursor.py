@@ -4,7 +4,7 @@ The only place where replay moves a simulation: seek, verify and dumps all use a
 ``step`` as the live run.
 
 Invariants:
-    1. After seek and step the simulation is in the state that the run had at ``tick``, proved by the recorded hash.
+    1. After seek the simulation is in the state that the run had at ``tick``, proved by the recorded hash.
     2. After a call that raised, ``tick`` is where the simulation still stands, or None if that is no tick of the run.
 """
 
@@ -76,11 +76,6 @@ class Cursor:
         start = self._nearest(tick)
         self._run_to(tick)
         return self._arrive(tick, start)
-
-    def step(self) -> Arrival:
-        """Go to the next tick. Raises as seek does."""
-        now = self._here()
-        return self.seek(now + 1)
 
     def place_before(self, tick: int) -> int:
         """Stand at the nearest keyframe at or before tick that can be read, and return its tick.

@@ -197,11 +197,6 @@ class Tape:
         entry = self._frame_blocks[index]
         return self._decode_frame_block(entry)[tick - entry.first_tick]
 
-    def frames(self, first_tick: int, final_tick: int) -> Iterator[Frame]:
-        """The frames of these ticks, both ends included, in order. Raises as frame does."""
-        for tick in range(first_tick, final_tick + 1):
-            yield self.frame(tick)
-
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
         """Keyframes from which tick can be reached, the nearest first."""
         for index in range(bisect.bisect_right(self._keyframe_ticks, tick) - 1, -1, -1):
