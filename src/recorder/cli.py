@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from recorder.console import INTERRUPTED, NotNegative, Positive, UsageError, bytes_text, progress_bar, run_app, version
-from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder, parse_sync
+from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
+from recorder.settings import parse_sync
 from sim.kernel.simulation import Simulation
 from sim.scenario.load import Scenario, load_scenario, shipped_scenarios
 

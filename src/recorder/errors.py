@@ -161,3 +161,22 @@ class SimulationFailedError(RecordingError):
 
     def __str__(self) -> str:
         return f"the step to tick {self.tick} raised an exception; the tape ends at tick {self.tick - 1}"
+
+
+class RecordingWarning(UserWarning):
+    """A recording goes on, but not as it should: the disk refuses, frames were lost, the journal is not in use."""
+
+
+class ForkedRecorderError(RecordingError):
+    """A child process, made by fork, used its parent's recorder; the tape is the parent's alone.
+
+    Attributes:
+        owner: process id of the parent.
+    """
+
+    def __init__(self, owner: int) -> None:
+        super().__init__(owner)
+        self.owner = owner
+
+    def __str__(self) -> str:
+        return f"this recorder belongs to process {self.owner}: a forked child cannot write its tape"

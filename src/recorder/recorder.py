@@ -4,45 +4,44 @@ Policy only: what is recorded when, against which baseline. Bytes are the format
 
 Invariants:
     1. Frame t is put after the step to tick t has returned and before the next step starts.
-    2. Tick 0 (the first tick) has a full keyframe, taken before the first step.
+    2. The first tick of a session has a full keyframe, in the file before the first step.
     3. A delta is always against the last full keyframe that was put; when a keyframe is skipped, or the layout has
        changed, the next one is full.
+    4. With durability "tick", a frame is in the journal before step returns.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
+import time
 import warnings
 import weakref
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import attrs
 
-from recorder.environment import describe_environment
-from recorder.errors import SimulationFailedError, WriterFailedError
-from recorder.format.encoder import TapeEncoder
-from recorder.format.file_header import FileHeader
+from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
+from recorder.format.encoder import SegmentEncoder
+from recorder.format.file_header import RUN_ID_BYTES, make_file_header
 from recorder.format.frame import encode_frame, ensure_inputs_fit
 from recorder.format.keyframe import gather_changes
-from recorder.format.limits import META_BYTES_MAX
-from recorder.format.plain_data import PlainEncoder, decode_plain, encode_plain
-from recorder.logfile import LogFile
+from recorder.format.plain_data import PlainEncoder, decode_plain
+from recorder.journal import Journal
+from recorder.logfile import Files, TapeFiles
+from recorder.segments import SegmentedLog
+from recorder.session import Session, describe, encode_small, meta_maker
+from recorder.settings import Durability, OnError, Settings, make_settings
 from recorder.writer import KeyframeJob, Writer, WriterStatistics
 from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
-from sim.kernel.hashing import HASH_NAME
-from sim.kernel.keyed_random import GENERATOR_NAME
-from sim.kernel.registry import Origin
 from sim.kernel.simulation import ArenaOfSaved, as_simulation
 from sim.kernel.state import Snapshot, State
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
-MARKER_BYTES = 8
+RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
 
 ChangeTracking = Literal["auto", "marks", "scan", "audit"]
 _SOURCES: dict[str, Callable[[State], ChangeSource]] = {
@@ -81,9 +80,14 @@ class Recorder:
         keyframe_interval_ticks: int = KEYFRAME_INTERVAL_TICKS,
         full_every: int = FULL_EVERY,
         changes: ChangeTracking = "auto",
-        sync: str = "1s",
+        durability: Durability = "tick",
+        sync: str | None = None,
+        on_error: OnError = "continue",
+        keep: int | str | None = None,
+        split: int | str | None = None,
         deterministic: bool = False,
         run_id: bytes | None = None,
+        notes: Mapping[str, Any] | None = None,
     ) -> None:
         """Create the tape and write the state as it is now as tick 0.
 
@@ -96,50 +100,96 @@ class Recorder:
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
                 baseline), "audit" (both, and raise UnmarkedWriteError where they disagree), "auto" (marks if the
                 simulation says ``marks_writes``, else scan).
-            sync: when to force the file to stable storage: a time such as "1s" or "0.2s", "block" (after each block)
-                or "never" (leave it to the system).
+            durability: what a killed process may cost: "tick" (nothing, by a journal beside the tape), "block" (up to a
+                second), "none" (what was not written yet; nothing is forced to the disk).
+            sync: when to force the file to stable storage: a time such as "1s" (the default) or "0.2s", "block" (after
+                each block) or "never" (leave it to the system).
+            on_error: what to do when the disk refuses: "continue" (keep what fits into memory, try again, warn, write
+                down what was lost) or "raise" (WriterFailedError at the next call).
+            keep: a ring: keep only the last so many ticks, or a time such as "60s".
+            split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
             deterministic: the same simulation and inputs give the same bytes: no clock, no environment, no waiver of
                 keyframes; the run id then comes from the content.
             run_id: 16 bytes; random by default.
+            notes: plain data by name that goes into META, for whoever reads the tape.
 
         Raises:
             FileExistsError: there is a file at path; OSError: it cannot be made. TypeError: no simulation.
             ValueError: an argument out of its range.
         """
-        if keyframe_interval_ticks < 1 or full_every < 1:
-            raise ValueError("keyframe_interval_ticks and full_every must be at least 1")
-        sync_interval_s, sync_each_block = parse_sync(sync)
-        self.simulation = as_simulation(simulation)
-        self._interval_ticks = keyframe_interval_ticks
-        self._full_every = full_every
-        self._deterministic = deterministic
-        self._make_source = self._find_source(changes)
-        baseline = self.simulation.state.snapshot()
-        meta = _encode_small(self._describe(simulation), "the description of the world")
-        self._encoder = PlainEncoder()
-        encoder = TapeEncoder(self._make_header(run_id, meta, baseline), meta)
-        log = LogFile(path)
-        self._tracked = self.simulation.state
-        self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
-        self._writer = Writer(
-            log,
-            encoder,
-            path=path,
-            first_tick=1,
-            sync_interval_s=sync_interval_s,
-            sync_each_block=sync_each_block,
+        settings = make_settings(
+            keyframe_interval_ticks=keyframe_interval_ticks,
+            full_every=full_every,
+            durability=durability,
+            sync=sync,
+            on_error=on_error,
+            keep=keep,
+            split=split,
             deterministic=deterministic,
         )
+        adapted = as_simulation(simulation)
+        make_source = _find_source(adapted, changes)
+        baseline = adapted.state.snapshot()
+        described = describe(simulation, adapted, settings, notes)
+        meta = encode_small(described, "the description of the world")
+        if run_id is None:
+            content = meta + baseline.hash().to_bytes(8, "little")
+            run_id = hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(RUN_ID_BYTES)
+        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
+        session = _create(TapeFiles(path), encoder, described, settings)
+        self._start(path, adapted, make_source, session, baseline)
+
+    @classmethod
+    def resuming(
+        cls, path: str | os.PathLike[str], simulation: Any, session: Session, changes: ChangeTracking = "auto"
+    ) -> Self:
+        """Go on with a tape that was opened again; the simulation is in the state of its last tick. See resume."""
+        self = cls.__new__(cls)
+        adapted = as_simulation(simulation)
+        self._start(path, adapted, _find_source(adapted, changes), session, adapted.state.snapshot())
+        return self
+
+    def _start(
+        self,
+        path: str | os.PathLike[str],
+        simulation: Any,
+        make_source: Callable[[State], ChangeSource],
+        session: Session,
+        baseline: Snapshot,
+    ) -> None:
+        self.simulation = simulation
         self.path = path
-        self.tick = 0
+        self.tick = session.tick
+        self._settings = settings = session.settings
+        self._files = session.files
+        self._make_source = make_source
+        self._encoder = PlainEncoder()
         self._keyframes_skipped = 0
         self._failed_tick: int | None = None
         self._closed = False
+        self._owner = os.getpid()
+        self._attention = False  # Whether a call has to look for what is wrong before it does anything.
         self._keyframe_number = 0
-        self._next_keyframe_tick = keyframe_interval_ticks
-        self._put_full(0, baseline.hash(), baseline)
+        interval = settings.keyframe_interval_ticks
+        self._next_keyframe_tick = self.tick + interval - self.tick % interval
+        self._raw_bytes = 0
+        self._segment_tick, self._segment_s = self.tick, time.monotonic()
+        self._journal: Journal | None = None
+        self._tracked = simulation.state
+        self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
+        self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
+        try:
+            self._put_full(self.tick, baseline.hash(), baseline)
+            if settings.durability == "tick":
+                # A frame is worth nothing without the keyframe that leads to it: that comes first.
+                self._writer.flush(sync=False)
+                self._journal = Journal(session.files, session.run_id, self._writer, self._journal_failed)
+        except BaseException:
+            self._writer.stop()
+            raise
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
-        self._abandon = weakref.finalize(self, _abandon_writer, self._writer, os.fspath(path))
+        self._abandon = weakref.finalize(self, _abandon_writer, self._writer, self._journal, os.fspath(path))
+        _refuse_after_fork(self)
 
     def step(self, inputs: Any = None) -> Any:
         """Step the simulation with inputs and record the tick; returns what the simulation's step returned.
@@ -149,22 +199,28 @@ class Recorder:
         Raises:
             TypeError, ValueError: inputs that cannot be recorded; nothing has happened then.
             WriterFailedError: the writer stopped; the simulation was not stepped, or its frame is not on the tape.
+            ForkedRecorderError: in a child process.
             SimulationFailedError: an earlier step raised.
             Whatever the simulation raises; the tape then ends at the tick before.
         """
-        if self._failed_tick is not None or self._closed:
+        if self._attention or self._writer.signal:
             self._ensure_usable()
         tick = self.tick + 1
         encoded = self._encode_inputs(inputs, tick)
         try:
-            result = self.simulation.step(inputs)  # type: ignore[func-returns-value]
+            result = self.simulation.step(inputs)
             state_hash = self.simulation.state.hash()
-            self._writer.put_frame(encode_frame(tick, state_hash, encoded))
+            frame = encode_frame(tick, state_hash, encoded)
+            if self._journal is not None:
+                self._journal.put(tick, frame)
+            self._writer.put_frame(frame)
         except BaseException:
+            self._attention = True
             self._failed_tick = tick  # Also for an interrupt after the step: its frame may or may not have been put.
             raise
         self.tick = tick
-        if tick >= self._next_keyframe_tick:
+        self._raw_bytes += len(frame)
+        if tick >= self._next_keyframe_tick or self._writer.wants_full:
             self._put_keyframe(tick, state_hash)
         return result
 
@@ -183,7 +239,7 @@ class Recorder:
     def flush(self) -> None:
         """Return when all recorded ticks are in the file and, unless sync is "never", on stable storage.
 
-        Raises WriterFailedError.
+        Raises WriterFailedError, also while the disk refuses.
         """
         self._ensure_usable()
         self._writer.flush()
@@ -195,13 +251,22 @@ class Recorder:
         Raises WriterFailedError; TypeError or ValueError for an outcome that is not plain data, nothing has happened
         then.
         """
-        if self._closed:
-            return
-        _encode_small(outcome, "the outcome")
-        self._closed = True
+        if self._closed or os.getpid() != self._owner:
+            return  # A forked child has nothing to close: the tape is its parent's.
+        encode_small(outcome, "the outcome")
+        self._closed = self._attention = True
         self._abandon.detach()
         self._source.close()
         self._writer.close({"reason": "closed"} if outcome is None else outcome)
+        if self._journal is not None:
+            self._journal.close()
+        self._pass_on_notices()
+
+    def disown(self) -> None:
+        """In a forked child: refuse to record; give back the files, which belong to the parent and hold its lock."""
+        self._attention = True
+        self._abandon.detach()
+        self._files.release()
 
     def statistics(self) -> RecorderStatistics:
         """Counters as they are now."""
@@ -224,9 +289,9 @@ class Recorder:
     # --- keyframes
 
     def _put_keyframe(self, tick: int, state_hash: int) -> None:
-        self._next_keyframe_tick = tick + self._interval_ticks
+        self._next_keyframe_tick = tick + self._settings.keyframe_interval_ticks
         self._keyframe_number += 1
-        if not self._writer.has_room_for_keyframe(wait=self._deterministic):
+        if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):
             self._keyframes_skipped += 1
             self._force_full = True
             return
@@ -236,87 +301,112 @@ class Recorder:
             self._source, self._tracked = self._make_source(state), state
             self._force_full = True
         fits = state.layout.hash_seed == self._baseline.layout.hash_seed
-        if self._force_full or not fits or self._keyframe_number % self._full_every == 0:
-            self._put_full(tick, state_hash, state.snapshot())
+        by_cadence = self._keyframe_number % self._settings.full_every == 0
+        rotate = self._is_segment_full(tick)
+        if self._force_full or not fits or by_cadence or rotate or self._writer.wants_full:
+            self._put_full(tick, state_hash, state.snapshot(), rotate=rotate)
         else:
             changes = gather_changes(state.arena, state.layout, self._source.changed_rows())
-            self._writer.put_keyframe(KeyframeJob(tick, state_hash, self._baseline, changes))
+            job = KeyframeJob(tick, state_hash, self._baseline, changes)
+            self._raw_bytes += job.size_bytes
+            self._writer.put_keyframe(job)
 
-    def _put_full(self, tick: int, state_hash: int, snapshot: Snapshot) -> None:
-        self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None))
+    def _is_segment_full(self, tick: int) -> bool:
+        """Whether the next keyframe should begin a new segment."""
+        settings = self._settings
+        if settings.keep_ticks is not None and (tick - self._segment_tick) * RING_SEGMENTS >= settings.keep_ticks:
+            return True
+        if settings.keep_s is not None:
+            return (time.monotonic() - self._segment_s) * RING_SEGMENTS >= settings.keep_s
+        if settings.split_bytes is None:
+            return False
+        # What the writer has compressed depends on its thread's timing; equal tapes are cut by what was put.
+        size = self._raw_bytes if settings.deterministic else self._writer.segment_bytes
+        return size >= settings.split_bytes
+
+    def _put_full(self, tick: int, state_hash: int, snapshot: Snapshot, *, rotate: bool = False) -> None:
+        if rotate:
+            self._raw_bytes, self._segment_tick, self._segment_s = 0, tick, time.monotonic()
+        self._raw_bytes += snapshot.layout.size_bytes
+        self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None, rotate))
         self._source.reset(snapshot)
         self._baseline = snapshot
         self._force_full = False
 
-    # --- small things
+    # --- what went wrong
 
-    def _make_header(self, run_id: bytes | None, meta: bytes, baseline: Snapshot) -> FileHeader:
-        if run_id is None:
-            content = meta + baseline.hash().to_bytes(8, "little")
-            run_id = hashlib.blake2b(content, digest_size=16).digest() if self._deterministic else os.urandom(16)
-        if len(run_id) != 16:
-            raise ValueError(f"run_id has {len(run_id)} bytes instead of 16")
-        return FileHeader(run_id, hashlib.blake2b(run_id, digest_size=MARKER_BYTES).digest())
+    def _journal_failed(self, error: OSError) -> None:
+        self._writer.tell(
+            f"{os.fspath(self.path)}.journal: {error}; until the disk takes data again, kill -9 may lose ticks"
+        )
 
-    def _find_source(self, changes: ChangeTracking) -> Callable[[State], ChangeSource]:
-        if changes == "auto":
-            changes = "marks" if getattr(self.simulation, "marks_writes", False) else "scan"
-        elif changes in ("marks", "audit") and isinstance(self.simulation, ArenaOfSaved):
-            raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
-        if changes not in _SOURCES:
-            raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
-        return _SOURCES[changes]
-
-    def _describe(self, simulation: Any) -> dict[str, Any]:
-        """META: what a reader needs to build the simulation again and to judge a difference."""
-        origin = getattr(self.simulation, "origin", None)
-        world = None
-        if isinstance(origin, Origin):
-            world = {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
-        described: dict[str, Any] = {
-            "world": world,
-            "simulation": f"{type(simulation).__module__}.{type(simulation).__qualname__}",
-            "mode": "events",
-            "hash": HASH_NAME,
-            "random": GENERATOR_NAME,
-            "keyframe_interval_ticks": self._interval_ticks,
-            "full_every": self._full_every,
-        }
-        if not self._deterministic:
-            described["environment"] = describe_environment()
-            described["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-        return described
+    def _pass_on_notices(self) -> None:
+        for notice in self._writer.take_notices():
+            warnings.warn(notice, RecordingWarning, stacklevel=4)
 
     def _ensure_usable(self) -> None:
+        if os.getpid() != self._owner:
+            raise ForkedRecorderError(self._owner)
         if self._closed:
             raise ValueError("this recorder is closed")
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
         self._writer.raise_error()
+        self._pass_on_notices()
 
 
-def _encode_small(value: Any, what: str) -> bytes:
-    """Plain data that goes into META or END. Raises TypeError or ValueError if it cannot be read back from there."""
-    encoded = encode_plain(value)
-    decode_plain(encoded)
-    if len(encoded) > META_BYTES_MAX:
-        raise ValueError(f"{what} takes {len(encoded)} bytes, more than {META_BYTES_MAX}")
-    return encoded
+def _create(files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: Settings) -> Session:
+    """The files of a new tape, with header and META in the first. Raises OSError; nothing is left behind then."""
+    io = files.create(0)
+    try:
+        log = SegmentedLog(
+            files,
+            io,
+            encoder,
+            meta_maker(described),
+            syncs=settings.sync_interval_s is not None,
+            tell_durable=settings.sync_each_block or not settings.deterministic,
+        )
+        log.start()
+        if settings.is_ring:
+            log.put_rotation()  # The first segment keeps the tape's name and META; the others come and go.
+    except BaseException:
+        files.remove(0)
+        files.release()
+        raise
+    return Session(files, log, settings, encoder.header.run_id, 0)
 
 
-def _abandon_writer(writer: Writer, path: str) -> None:
+def _find_source(simulation: Any, changes: ChangeTracking) -> Callable[[State], ChangeSource]:
+    if changes == "auto":
+        changes = "marks" if getattr(simulation, "marks_writes", False) else "scan"
+    elif changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
+        raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
+    if changes not in _SOURCES:
+        raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
+    return _SOURCES[changes]
+
+
+def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
     writer.stop()  # First: where warnings are errors, nothing comes after them.
+    if journal is not None and not writer.has_failed:
+        journal.close()
     warnings.warn(
         f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
     )
 
 
-def parse_sync(sync: str) -> tuple[float | None, bool]:
-    """The time between two syncs, None for never, and whether each block is synced. Raises ValueError."""
-    if sync == "never":
-        return None, False
-    if sync == "block":
-        return 0.0, True
-    if not re.fullmatch(r"\d+(\.\d+)?s", sync):
-        raise ValueError(f'sync={sync!r}: a time such as "1s", "block" or "never" was expected')
-    return float(sync[:-1]), False
+_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+def _refuse_after_fork(recorder: Recorder) -> None:
+    """See to it that a forked child leaves this recorder's tape alone."""
+    if not _recorders and not getattr(_disown, "registered", False):
+        os.register_at_fork(after_in_child=_disown)
+        _disown.registered = True  # type: ignore[attr-defined]
+    _recorders.add(recorder)
+
+
+def _disown() -> None:
+    for recorder in list(_recorders):
+        recorder.disown()

@@ -5,8 +5,10 @@ thread costs more than all else that a tick's recording does.
 
 Invariants:
     1. Items reach the file in the order in which they were put.
-    2. No frame is ever dropped: when the queue is full the putter waits.
-    3. After an error nothing more is written; the error reaches the next call of every method.
+    2. No frame is dropped while the disk takes data: when the queue is full the putter waits.
+    3. When the disk refuses, the thread keeps what it has and tries again (on_error="continue"), or stops with an error
+       that reaches the next call of every method ("raise"). What no longer fits into memory is dropped from one tick on
+       until the next full keyframe after the disk has recovered, and a DROP block says so.
 """
 
 from __future__ import annotations
@@ -20,16 +22,23 @@ from typing import Any
 import attrs
 
 from recorder.errors import WriterFailedError
-from recorder.format.encoder import TapeEncoder
+from recorder.format.encoder import SeqReference, delta_pieces, drop_piece, frames_piece, full_pieces
 from recorder.format.keyframe import Changes, encode_delta, encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES
-from recorder.logfile import AppendLog
+from recorder.logfile import Files
+from recorder.segments import Group, SegmentedLog
+from recorder.settings import Settings
 from sim.kernel.state import Snapshot
 
 POLL_S = 0.004  # Long enough to leave the simulation alone, short enough that the queue stays small.
 QUEUE_BYTES_MAX = 64 << 20  # Frames waiting to be written; some minutes of an ordinary run.
 KEYFRAME_BYTES_MAX = 64 << 20  # Keyframes waiting; one more than that is always allowed, however large.
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
+BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; what comes after is dropped.
+UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync: one is made before its time when they are more.
+LAZY_BYTES = 1 << 20  # With durability="none" so much is gathered for one append.
+RETRY_S = (0.25, 2.0)  # How long to wait after a failure before the next try: at first, and at most.
+LAST_TRIES = 3  # At the end, before what could not be written is given up.
 
 
 @attrs.frozen(eq=False)
@@ -40,12 +49,14 @@ class KeyframeJob:
         tick, state_hash: of the state.
         baseline: the last full state; the state itself for a full keyframe.
         changes: what may differ from the baseline; None for a full keyframe.
+        rotate: begin a new segment with it.
     """
 
     tick: int
     state_hash: int
     baseline: Snapshot
     changes: Changes | None
+    rotate: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -60,51 +71,49 @@ class WriterStatistics:
     """What the writer has done so far.
 
     Attributes:
-        written_bytes: appended to the file.
-        frame_count, full_count, delta_count: written.
+        written_bytes: appended to the files.
+        frame_count, full_count, delta_count: written, or waiting for a disk that refuses.
+        dropped: ranges of ticks, first and last, whose frames could not be kept.
         waiting_bytes: of frames that were put and not yet taken.
         sync_count, sync_s_max: how often the file was synced, and the longest time that took.
         wait_s: how long the simulation's thread waited for the writer, in all.
+        failure: why the disk refuses now; None if it does not.
     """
 
     written_bytes: int
     frame_count: int
     full_count: int
     delta_count: int
+    dropped: list[tuple[int, int]]
     waiting_bytes: int
     sync_count: int
     sync_s_max: float
     wait_s: float
+    failure: str | None
 
 
 class Writer:
-    """Owns the file and the thread; everything public is called from one other thread."""
+    """Owns the files and the thread; everything public is called from one other thread.
+
+    Attributes:
+        signal: whether there is an error or a notice that the caller should look at.
+        written_tick: the last tick whose frame is in the file.
+        wants_full: the next keyframe must be full and come at once, since frames were dropped.
+        failing: the disk refuses.
+    """
 
     def __init__(
-        self,
-        log: AppendLog,
-        encoder: TapeEncoder,
-        *,
-        path: str | os.PathLike[str],
-        first_tick: int,
-        sync_interval_s: float | None,
-        sync_each_block: bool,
-        deterministic: bool,
+        self, files: Files, log: SegmentedLog, settings: Settings, *, path: str | os.PathLike[str], first_tick: int
     ) -> None:
         """Start the thread.
 
-        path: for messages. first_tick: of the first frame that will be put. sync_interval_s: how often to sync; None
-        is never. sync_each_block: sync after every block. deterministic: let no clock show in the file; else frames
-        that waited FRAMES_AGE_S_MAX are written even if their block is not full, so that the file follows a slow run,
-        and blocks tell how far syncs that came by the clock have made the file durable.
+        path: for messages. first_tick: of the first frame that will be put.
         """
+        self._files = files
         self._log = log
-        self._encoder = encoder
         self._path = path
-        self._sync_interval_s = sync_interval_s
-        self._sync_each_block = sync_each_block
-        self._cut_by_time = not deterministic
-        self._durable_in_blocks = sync_each_block or not deterministic
+        self._settings = settings
+        self._cut_by_time = not settings.deterministic
         self._queue: deque[bytes | KeyframeJob] = deque()
         self._put_bytes = 0
         self._taken_bytes = 0
@@ -116,16 +125,25 @@ class Writer:
         self._frames_bytes = 0
         self._frames_first_tick = first_tick
         self._frames_since_s = 0.0
-        self._synced_offset = 0
         self._synced_s = time.monotonic()
-        self._sync_count = 0
-        self._sync_s_max = 0.0
+        self._full_place: SeqReference | None = None
+        self._dropping_from: int | None = None
+        self._dropped: list[tuple[int, int]] = []
+        self._why_dropped = ""
+        self._retry_at_s = 0.0
+        self._retry_s = RETRY_S[0]
         self._frame_count = 0
         self._full_count = 0
         self._delta_count = 0
         # Between the two:
+        self.signal = False
+        self.written_tick = first_tick - 1
+        self.wants_full = False
+        self.failing = False
+        self._failure: OSError | None = None
+        self._notices: deque[str] = deque()
         self._error: BaseException | None = None
-        self._flushes: deque[threading.Event] = deque()
+        self._flushes: deque[tuple[threading.Event, bool]] = deque()
         self._stopping = False
         self._outcome: Any = None
         self._seal = False
@@ -137,36 +155,38 @@ class Writer:
 
     def put_frame(self, frame: bytes) -> None:
         """Hand over one encoded frame; waits while the queue is full. Raises WriterFailedError."""
-        if self._error is not None:
-            self.raise_error()
         self._queue.append(frame)
         self._put_bytes += len(frame)
         if self._put_bytes - self._taken_bytes > QUEUE_BYTES_MAX:
-            self._wait_until(lambda: self._put_bytes - self._taken_bytes <= QUEUE_BYTES_MAX // 2)
+            self.wait_until(lambda: self._put_bytes - self._taken_bytes <= QUEUE_BYTES_MAX // 2)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Hand over one keyframe. Raises WriterFailedError."""
         self.raise_error()
+        if job.changes is None:
+            self.wants_full = False
         self._keyframe_bytes_put += job.size_bytes
         self._queue.append(job)
 
     def has_room_for_keyframe(self, *, wait: bool) -> bool:
         """Whether a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
         if wait:
-            self._wait_until(self._keyframes_fit)
+            self.wait_until(self._keyframes_fit)
         return self._keyframes_fit()
 
     def _keyframes_fit(self) -> bool:
         return self._keyframe_bytes_put - self._keyframe_bytes_done <= KEYFRAME_BYTES_MAX
 
-    def flush(self) -> None:
-        """Return when all that was put is on stable storage (or with the system, if it never syncs).
+    def flush(self, *, sync: bool = True) -> None:
+        """Return when all that was put is in the file and, unless it is never synced, on stable storage.
 
-        Raises WriterFailedError.
+        sync: False is content with the file. Raises WriterFailedError, also while the disk refuses.
         """
         done = threading.Event()
-        self._flushes.append(done)
-        self._wait_until(done.is_set)
+        self._flushes.append((done, sync))
+        self.wait_until(done.is_set)
+        if self._failure is not None:
+            raise self._failed(self._failure)
 
     def close(self, outcome: Any) -> None:
         """Write all that was put, seal the tape, stop the thread. Raises WriterFailedError."""
@@ -181,27 +201,53 @@ class Writer:
         if threading.current_thread() is not self._thread:  # The collector may run in any thread, this one too.
             self._thread.join()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether something that was put is not in the file for good."""
+        return self._error is not None
+
     def raise_error(self) -> None:
         """Raise WriterFailedError if the thread failed."""
         if self._error is not None:
-            raise WriterFailedError(
-                os.fspath(self._path), str(self._error) or type(self._error).__name__
-            ) from self._error
+            raise self._failed(self._error) from self._error
+
+    def tell(self, notice: str) -> None:
+        """Have the caller told at its next call."""
+        self._notices.append(notice)
+        self.signal = True
+
+    def take_notices(self) -> list[str]:
+        """What the caller should be told, once."""
+        self.signal = self._error is not None
+        return [self._notices.popleft() for _ in range(len(self._notices))]
+
+    def _failed(self, error: BaseException) -> WriterFailedError:
+        failed = WriterFailedError(os.fspath(self._path), str(error) or type(error).__name__)
+        failed.__cause__ = error
+        return failed
 
     def statistics(self) -> WriterStatistics:
         """Counters as they are now."""
         return WriterStatistics(
-            written_bytes=self._encoder.next_offset,
+            written_bytes=self._log.written_bytes,
             frame_count=self._frame_count,
             full_count=self._full_count,
             delta_count=self._delta_count,
+            dropped=list(self._dropped),
             waiting_bytes=self._put_bytes - self._taken_bytes,
-            sync_count=self._sync_count,
-            sync_s_max=self._sync_s_max,
+            sync_count=self._log.sync_count,
+            sync_s_max=self._log.sync_s_max,
             wait_s=self._wait_s,
+            failure=str(self._failure) if self._failure is not None else None,
         )
 
-    def _wait_until(self, condition: Any) -> None:
+    @property
+    def segment_bytes(self) -> int:
+        """How long the current segment is."""
+        return self._log.encoder.next_offset
+
+    def wait_until(self, condition: Any) -> None:
+        """Let the thread work until condition() holds. Raises WriterFailedError."""
         start_s = time.monotonic()
         while not condition():
             self.raise_error()
@@ -215,13 +261,13 @@ class Writer:
     def _run(self) -> None:
         try:
             try:
-                self._append(self._encoder.start())
                 while self._work():
                     pass
             finally:
-                self._log.close()
+                self._files.release()
         except BaseException as error:  # noqa: BLE001 - the thread's one boundary: it reaches the caller by raise_error
             self._error = error
+            self.signal = True
 
     def _work(self) -> bool:
         """Take what is there, write what is due; False when the thread has stopped."""
@@ -230,68 +276,159 @@ class Writer:
         for _ in range(len(self._queue)):  # Not until it is empty: under load the clocks below must be looked at.
             item = self._queue.popleft()
             if isinstance(item, KeyframeJob):
-                self._write_frames()
-                self._write_keyframe(item)
+                self._cut_frames()
+                self._take_keyframe(item)
             else:
                 self._take_frame(item)
         now_s = time.monotonic()
-        if self._frames and (
-            flushes or stopping or (self._cut_by_time and now_s - self._frames_since_s > FRAMES_AGE_S_MAX)
-        ):
-            self._write_frames()
-        if stopping and self._seal:
-            self._append(self._encoder.end(self._outcome))
-        interval_s = self._sync_interval_s
-        if interval_s is not None and (flushes or stopping or now_s - self._synced_s >= interval_s):
-            self._sync()
-        for flush in flushes:
+        interval_s = self._settings.sync_interval_s
+        sync_due = interval_s is not None and now_s - self._synced_s >= interval_s
+        old = self._cut_by_time and (sync_due or now_s - self._frames_since_s > FRAMES_AGE_S_MAX)
+        if self._frames and (flushes or stopping or old):
+            self._cut_frames()
+        urgent = bool(flushes) or stopping
+        sync = interval_s is not None and (sync_due or stopping or any(wanted for _, wanted in flushes))
+        if self._settings.durability != "none" or urgent or self._log.backlog_bytes >= LAZY_BYTES:
+            self._store(now_s, sync=sync, urgent=urgent)
+        for flush, _ in flushes:
             flush.set()
         if stopping:
+            self._finish()
             return False
         self._wake.wait(POLL_S)
         self._wake.clear()
         return True
 
+    def _store(self, now_s: float, *, sync: bool, urgent: bool) -> None:
+        """Bring what was taken to the disk, if it is not known to refuse just now."""
+        if self.failing and now_s < self._retry_at_s and not urgent:
+            return
+        was_failing = self.failing
+        try:
+            self._write(sync=sync)
+        except OSError as error:
+            self._fail(error)
+            if was_failing:
+                return
+            try:  # A new segment may be taken where the old one was refused: no need to wait for that.
+                self._write(sync=sync)
+            except OSError as again:
+                self._fail(again)
+                return
+        self._succeed()
+
+    def _write(self, *, sync: bool) -> None:
+        log = self._log
+        log.write()
+        if sync or log.undurable_bytes > UNDURABLE_BYTES_MAX:
+            log.sync()
+            self._synced_s = time.monotonic()
+        log.drop_front(self._settings.keep_ticks, self._settings.keep_s)
+        if self._dropping_from is None:
+            self.written_tick = self._frames_first_tick - 1
+
+    def _fail(self, error: OSError) -> None:
+        """The disk refused. Raises error itself if that ends the recording."""
+        if self._settings.on_error == "raise":
+            raise error
+        if not self.failing:
+            self.tell(f"{os.fspath(self._path)}: {error}; the recording goes on in memory and tries again")
+            self._retry_s = RETRY_S[0]
+        else:
+            self._retry_s = min(2 * self._retry_s, RETRY_S[1])
+        self.failing, self._failure = True, error
+        self._retry_at_s = time.monotonic() + self._retry_s
+
+    def _succeed(self) -> None:
+        if self.failing:
+            self.failing, self._failure = False, None
+            self.tell(f"{os.fspath(self._path)}: the disk takes the recording again")
+            if self._dropping_from is not None:
+                self.wants_full = True
+
+    def _finish(self) -> None:
+        """The last things. Raises OSError if something could not be written for good."""
+        for number in range(LAST_TRIES):
+            try:
+                self._log.write()
+                if self._dropping_from is not None:
+                    self._end_drop(self._frames_first_tick - 1)
+                if self._seal:
+                    self._log.end(self._outcome)
+                self._write(sync=self._settings.sync_interval_s is not None)
+            except OSError as error:
+                if self._settings.on_error == "raise" or number == LAST_TRIES - 1:
+                    raise
+                self._fail(error)
+                time.sleep(RETRY_S[0] if number else 0)
+            else:
+                return
+
+    # --- frames and keyframes
+
     def _take_frame(self, frame: bytes) -> None:
         if self._frames_bytes + len(frame) > FRAMES_RAW_BYTES:
-            self._write_frames()
+            self._cut_frames()
         if not self._frames:
             self._frames_since_s = time.monotonic()
         self._frames.append(frame)
         self._frames_bytes += len(frame)
         self._taken_bytes += len(frame)
 
-    def _write_frames(self) -> None:
-        if self._frames:
-            count = len(self._frames)
-            self._append(self._encoder.frames(self._frames_first_tick, count, b"".join(self._frames)))
+    def _cut_frames(self) -> None:
+        if not self._frames:
+            return
+        count, first = len(self._frames), self._frames_first_tick
+        self._frames_first_tick += count
+        if self._keeps():
+            self._put([frames_piece(first, count, b"".join(self._frames))])
             self._frame_count += count
-            self._frames_first_tick += count
-            self._frames.clear()
-            self._frames_bytes = 0
+        else:
+            self._drop_from(first)
+        self._frames.clear()
+        self._frames_bytes = 0
 
-    def _write_keyframe(self, job: KeyframeJob) -> None:
+    def _take_keyframe(self, job: KeyframeJob) -> None:
+        self._keyframe_bytes_done += job.size_bytes
         if job.changes is None:
-            self._append(self._encoder.full(job.tick, encode_full(job.tick, job.state_hash, job.baseline)))
+            if self._dropping_from is not None and not self.failing:
+                self._end_drop(job.tick)
+            if not self._keeps():
+                self._full_place = None
+                return
+            if job.rotate:
+                self._log.put_rotation()
+            group, self._full_place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline))
             self._full_count += 1
         else:
+            if not self._keeps() or self._full_place is None:
+                return
             payload = encode_delta(job.tick, job.state_hash, job.changes, job.baseline)
-            self._append(self._encoder.delta(job.tick, payload))
+            group = delta_pieces(job.tick, payload, self._full_place)
             self._delta_count += 1
-        self._keyframe_bytes_done += job.size_bytes
+        self._put(group)
 
-    def _append(self, blocks: bytes) -> None:
-        self._log.append(blocks + self._encoder.index_if_due())
-        if self._sync_each_block:
-            self._sync()
+    def _put(self, group: Group) -> None:
+        """Hand blocks to the log; with a sync for each block, one after the other."""
+        self._log.put(group)
+        if not self.failing and (self._settings.sync_each_block or self._settings.durability != "none"):
+            self._store(time.monotonic(), sync=self._settings.sync_each_block, urgent=False)
 
-    def _sync(self) -> None:
-        if self._encoder.next_offset > self._synced_offset:
-            start_s = time.monotonic()
-            self._log.sync()
-            self._synced_offset = self._encoder.next_offset
-            if self._durable_in_blocks:
-                self._encoder.durable_bytes = self._synced_offset
-            self._sync_count += 1
-            self._sync_s_max = max(self._sync_s_max, time.monotonic() - start_s)
-        self._synced_s = time.monotonic()
+    def _keeps(self) -> bool:
+        """Whether there is room for more: while the disk refuses, memory is all there is."""
+        if self._dropping_from is not None:
+            return False
+        return not self.failing or self._log.backlog_bytes <= BACKLOG_BYTES_MAX
+
+    def _drop_from(self, tick: int) -> None:
+        if self._dropping_from is None:
+            self._dropping_from, self._full_place = tick, None
+            self._why_dropped = str(self._failure)
+            self.tell(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._failure}")
+
+    def _end_drop(self, last_tick: int) -> None:
+        """Write down which ticks were dropped: those up to last_tick, of which there is a keyframe or the end."""
+        assert self._dropping_from is not None
+        first, self._dropping_from = self._dropping_from, None
+        self._dropped.append((first, last_tick))
+        self._log.put([drop_piece(first, last_tick, self._why_dropped)])

@@ -217,14 +217,15 @@ def verify(
 def _verify_headers(path: Path, *, as_json: bool) -> int:
     with Tape(path) as opened:
         opened.distrust_index()
-        problems = [damage.what for damage in opened.damages] + [str(problem) for problem in check_seal(opened)]
-        status = "corrupt" if problems and opened.status != "incomplete" else opened.status
+        seals = check_seal(opened)
+        problems = [damage.what for damage in opened.damages] + [str(problem) for problem in seals]
+        problems += [f"segment {number} is missing" for number in opened.missing_segments]
+        status = "corrupt" if seals else opened.status
+        blocks = sum(len(segment.contents.entries) for segment in opened.segments)
         if as_json:
-            print(
-                json.dumps({"status": status, "blocks": len(opened.contents.entries), "problems": problems}, indent=1)
-            )
+            print(json.dumps({"status": status, "blocks": blocks, "problems": problems}, indent=1))
         else:
-            print(f"{path}: {status}, {len(opened.contents.entries):,} blocks")
+            print(f"{path}: {status}, {blocks:,} blocks")
             print("\n".join(f"  {problem}" for problem in problems), end="\n" if problems else "")
         return STATUS_CODES[status]
 

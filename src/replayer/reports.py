@@ -16,7 +16,8 @@ from replayer.verify import Report
 
 def tape_facts(tape: Tape) -> dict[str, Any]:
     """What ``replay info --json`` prints."""
-    meta, seal = tape.meta, tape.contents.seal
+    meta = tape.meta
+    settings = meta.get("settings") or meta  # Tapes of format 0.1 have them among the rest.
     world = meta.get("world") or {}
     has_state = bool(tape.keyframes)
     fulls = sum(place.is_full for place in tape.keyframes)
@@ -33,16 +34,30 @@ def tape_facts(tape: Tape) -> dict[str, Any]:
         "last_tick": tape.last_tick if has_state else None,
         "sealed": tape.sealed,
         "status": tape.status,
-        "outcome": to_json(seal.outcome) if seal is not None else None,
-        "bytes": tape.contents.size_bytes,
+        "outcome": to_json(tape.outcome),
+        "bytes": tape.size_bytes,
+        "segments": [segment.number for segment in tape.segments],
+        "missing_segments": tape.missing_segments,
+        "journal_ticks": tape.journal_ticks,
         "full_keyframes": fulls,
         "delta_keyframes": len(tape.keyframes) - fulls,
-        "keyframe_interval_ticks": meta.get("keyframe_interval_ticks"),
+        "keyframe_interval_ticks": settings.get("keyframe_interval_ticks"),
+        "durability": settings.get("durability"),
+        "notes": to_json(meta.get("notes") or {}),
         "created": meta.get("created"),
         "environment": meta.get("environment"),
         "missing_ticks": [list(missing) for missing in tape.missing_ticks()] if has_state else [],
+        "dropped_ticks": [
+            {"first_tick": drop.first_tick, "last_tick": drop.last_tick, "why": drop.why} for drop in tape.drops
+        ],
         "damages": [
-            {"offset": damage.offset, "end_offset": damage.end_offset, "what": damage.what, "torn": damage.torn}
+            {
+                "segment": damage.segment,
+                "offset": damage.offset,
+                "end_offset": damage.end_offset,
+                "what": damage.what,
+                "torn": damage.torn,
+            }
             for damage in tape.damages
         ],
     }

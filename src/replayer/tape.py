@@ -1,182 +1,186 @@
 """Open a tape and read frames and keyframes from it, without any simulation.
 
-Reads with pread and never maps the file, because a tape may still be growing or be cut short under a reader.
+Reads with pread and never maps the files, because a tape may still be growing or be cut short under a reader.
 """
 
 from __future__ import annotations
 
-import bisect
 import errno
-import functools
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self
 
-import attrs
-
-from recorder.errors import (
-    CorruptError,
-    MissingTickError,
-    RecordingError,
-    TornError,
-    UnreadableError,
-    UnsupportedVersionError,
-)
-from recorder.format.block import OPTIONAL_KIND, BlockHeader, Flags, Kind
-from recorder.format.frame import Frame, decode_frames
-from recorder.format.index import Entry, entry_of
-from recorder.format.keyframe import decode_delta, decode_full
-from recorder.format.plain_data import decode_plain
-from recorder.format.scan import (
-    Contents,
-    Damage,
-    NoTapeError,
-    read_contents,
-    read_header,
-    read_payload,
-    scan_contents,
-)
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
+from recorder.format.assembly import Source, assemble
+from recorder.format.contents import Damage, NoTapeError, Read
+from recorder.format.frame import Frame
+from recorder.format.journal import AREA_BYTES_MAX, journal_bytes
+from recorder.format.recording import Drop, KeyframePlace
+from recorder.format.segment import Segment
+from recorder.names import journal_path, segment_numbers, segment_path
 from sim.kernel.state import Snapshot
 
-FRAME_BLOCKS_KEPT = 16  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
-FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
-
-
-@attrs.frozen
-class KeyframePlace:
-    """A keyframe on the tape.
-
-    Attributes:
-        tick: of the state.
-        is_full: or a delta.
-        entry: of its first block.
-    """
-
-    tick: int
-    is_full: bool
-    entry: Entry
-
-
-_KINDS = {int(kind) for kind in Kind}
-T = TypeVar("T")
+Mode = Literal["salvage", "prefix", "strict"]
 
 
 class Tape:
-    """One tape, open for reading; a context manager."""
+    """One tape, open for reading; a context manager.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open the tape and find its blocks.
+    It is what was on the disk when it was opened; ``refresh`` looks again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], mode: Mode = "salvage") -> None:
+        """Open the tape and find its blocks, and the frames in the journal beside it.
+
+        mode: what to do about damage that headers show. "salvage" reads everything that is sound, "prefix" only what
+        comes before the first damage, "strict" refuses the tape.
 
         Raises FileNotFoundError or another OSError if there is no such file, UnreadableError if nothing in it is a
-        block of a tape, UnsupportedVersionError if a newer program wrote it.
+        block of a tape, UnsupportedVersionError if a newer program wrote it, CorruptError in mode "strict".
         """
+        if mode not in ("salvage", "prefix", "strict"):
+            raise ValueError(f'mode={mode!r}: "salvage", "prefix" or "strict" was expected')
         self.path = Path(path)
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._mode = mode
+        self._descriptors: dict[int, int] = {}
         try:
-            found = os.fstat(self._descriptor)
-            if stat.S_ISDIR(found.st_mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-            size_bytes = found.st_size
-            self._hopped = False
-            self._take(read_contents(self.read, size_bytes))
-        except NoTapeError as error:
-            self.close()
-            raise UnreadableError(os.fspath(path), f"this is no tape: {error}") from None
+            self._open_and_assemble()
         except BaseException:
             self.close()
             raise
 
-    def read(self, offset: int, size: int) -> bytes:
-        """Up to size bytes of the file from offset on."""
-        return os.pread(self._descriptor, size, offset)
+    def refresh(self) -> None:
+        """Look at the files again: a tape that is being written has grown. Raises as opening it does."""
+        self.close()
+        self._open_and_assemble()
 
-    def _take(self, contents: Contents) -> None:
-        self.contents = contents
-        by_kind: dict[int, list[Entry]] = {}
-        for entry in contents.entries:
-            by_kind.setdefault(entry.kind, []).append(entry)
-        self._frame_blocks = sorted(by_kind.get(Kind.FRAMES, []), key=lambda entry: entry.first_tick)
-        self._frame_starts = [entry.first_tick for entry in self._frame_blocks]
-        found = by_kind.get(Kind.FULL, []) + by_kind.get(Kind.DELTA, [])
-        self._fulls = {entry.seq: entry for entry in by_kind.get(Kind.FULL, [])}
-        self.keyframes = [
-            KeyframePlace(entry.first_tick, entry.kind == Kind.FULL, entry)
-            for entry in sorted(found, key=lambda entry: entry.seq)
-            if entry.kind == Kind.FULL or entry.seq - entry.baseline in self._fulls
-        ]
-        self._keyframe_ticks = [place.tick for place in self.keyframes]
-        self._unknown_kinds = sorted(kind for kind in by_kind if kind not in _KINDS and not kind & OPTIONAL_KIND)
-        self._decode_frame_block = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frame_block)
-        self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
+    def _open_and_assemble(self) -> None:
+        # The journal first: what the writer moves from there into a block meanwhile is then seen twice, not never.
+        journal = self._read_journal()
+        sources = []
+        for number in segment_numbers(self.path):
+            try:
+                sources.append(self._open_segment(number))
+            except FileNotFoundError:
+                if number == 0:
+                    raise
+                continue  # A ring has just dropped it.
+        try:
+            self._assembled = assemble(sources, journal, believe_index=self._mode == "salvage")
+        except NoTapeError as error:
+            raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
+        self.recording = self._assembled.recording
+        if self._mode != "salvage":
+            self._obey_mode()
+
+    def _open_segment(self, number: int) -> Source:
+        path = segment_path(self.path, number)
+        descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        return Source(number, _reader(descriptor), found.st_size)
+
+    def _read_journal(self) -> bytes:
+        try:
+            with journal_path(self.path).open("rb") as file:
+                return file.read(journal_bytes(AREA_BYTES_MAX))
+        except FileNotFoundError:
+            return b""
+
+    def _obey_mode(self) -> None:
+        damage = next((damage for damage in self.damages if not damage.torn), None)
+        if damage is None:
+            return
+        if self._mode == "strict":
+            raise CorruptError(damage.offset, damage.what)
+        kept = [segment for segment in self.recording.segments if segment.number < damage.segment]
+        for segment in self.recording.segments:
+            if segment.number == damage.segment:
+                segment.clip = damage.offset
+                segment.take(segment.contents)
+                kept.append(segment)
+        self.recording = type(self.recording)(kept)
 
     # --- what there is
 
-    @functools.cached_property
+    @property
+    def segments(self) -> list[Segment]:
+        """The files of the tape."""
+        return self.recording.segments
+
+    @property
     def meta(self) -> dict[str, Any]:
-        """How the recording was made (see SPEC.md, META); empty if that block is damaged and the tape is unsealed."""
-        entry = next((entry for entry in self.contents.entries if entry.kind == Kind.META), None)
-        copies: list[Callable[[], bytes]] = [lambda: self._payload(entry)] if entry is not None else []
-        if (seal := self.contents.seal) is not None:
-            copies.append(lambda: seal.meta)
-        for copy in copies:
-            try:
-                plain = decode_plain(copy())
-            except (ValueError, CorruptError, TornError):
-                continue  # The other copy, if there is one, may be sound.
-            match plain:
-                case {"world": None | {"name": str(), "version": int(), "config": dict()}}:
-                    return dict(plain)
-        return {}
+        """How the recording was made (see SPEC.md, META); empty if all copies of it are damaged."""
+        return self._assembled.meta
 
     @property
     def run_id(self) -> str:
-        """Hexadecimal; empty if the file header is damaged."""
-        return self.contents.header.run_id.hex() if self.contents.header is not None else ""
+        """Hexadecimal; empty if it is lost."""
+        return self._assembled.run_id.hex()
 
     @property
     def sealed(self) -> bool:
         """Whether the recording was closed properly."""
-        return self.contents.seal is not None
+        return self._assembled.final
+
+    @property
+    def outcome(self) -> Any:
+        """Why and how the recording ended; None if it was not closed."""
+        seal = self.segments[-1].contents.seal
+        return seal.outcome if seal is not None and self.sealed else None
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all segments together, when they were looked at."""
+        return sum(segment.contents.size_bytes for segment in self.segments)
 
     @property
     def damages(self) -> list[Damage]:
-        """Stretches of the file without sound blocks, as far as headers show."""
-        return self.contents.damages
+        """Stretches of the files without sound blocks, as far as headers show."""
+        return self._assembled.damages
+
+    @property
+    def missing_segments(self) -> list[int]:
+        """Numbers of segments that should be there."""
+        return self._assembled.missing_segments
+
+    @property
+    def drops(self) -> list[Drop]:
+        """Ticks that the recording could not keep, as it says itself."""
+        return self.recording.drops
+
+    @property
+    def journal_ticks(self) -> int:
+        """How many of the last ticks are in the journal only."""
+        return self.recording.journal_ticks
 
     @property
     def status(self) -> str:
-        """Either "intact" (sealed, whole), "incomplete" (ends without a seal, all before is good) or "corrupt"."""
-        if any(not damage.torn for damage in self.damages):
-            return "corrupt"
-        return "intact" if self.sealed and not self.damages else "incomplete"
+        """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
+        return self._assembled.status
+
+    @property
+    def keyframes(self) -> list[KeyframePlace]:
+        """All keyframes that have what they build upon, in the order of their ticks."""
+        return self.recording.believing_index(lambda: self.recording.keyframes)
 
     @property
     def first_tick(self) -> int:
         """The first tick whose state can be had. Raises MissingTickError if there is none."""
-        if not self.keyframes:
-            raise MissingTickError(0, "the tape has no keyframe yet, so that no state can be had")
-        return self.keyframes[0].tick
+        return self.recording.believing_index(lambda: self.recording.first_tick)
 
     @property
     def last_tick(self) -> int:
-        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is none."""
-        first = self.first_tick
-        frames = self._frame_blocks[-1].final_tick if self._frame_blocks else first
-        return max(frames, *(place.tick for place in self.keyframes[-1:]), first)
+        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
+        return self.recording.believing_index(lambda: self.recording.last_tick)
 
     def missing_ticks(self) -> list[tuple[int, int]]:
         """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
-        missing, next_tick = [], self.first_tick + 1
-        for entry in self._frame_blocks:
-            if entry.first_tick > next_tick:
-                missing.append((next_tick, entry.first_tick - 1))
-            next_tick = max(next_tick, entry.final_tick + 1)
-        if next_tick <= self.last_tick:
-            missing.append((next_tick, self.last_tick))
-        return missing
+        return self.recording.believing_index(self.recording.missing_ticks)
 
     # --- reading
 
@@ -186,44 +190,19 @@ class Tape:
         Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
         of blocks that a reader must know and this one does not.
         """
-        return self._believing_index(lambda: self._frame(tick))
-
-    def _frame(self, tick: int) -> Frame:
-        self._ensure_known_kinds()
-        index = bisect.bisect_right(self._frame_starts, tick) - 1
-        if index < 0 or tick > self._frame_blocks[index].final_tick:
-            inside = bool(self.keyframes) and self.first_tick < tick <= self.last_tick
-            raise MissingTickError(tick, "there is no frame of this tick on the tape", damaged=inside)
-        entry = self._frame_blocks[index]
-        return self._decode_frame_block(entry)[tick - entry.first_tick]
+        return self.recording.frame(tick)
 
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
-        """Keyframes from which tick can be reached, the nearest first."""
-        for index in range(bisect.bisect_right(self._keyframe_ticks, tick) - 1, -1, -1):
-            yield self.keyframes[index]
+        """Keyframes from which tick may be reached, the nearest first."""
+        return self.recording.keyframes_at_or_before(tick)
 
     def keyframe_after(self, tick: int) -> KeyframePlace | None:
         """The first keyframe at or after tick."""
-        index = bisect.bisect_left(self._keyframe_ticks, tick)
-        return self.keyframes[index] if index < len(self.keyframes) else None
+        return self.recording.keyframe_after(tick)
 
     def snapshot(self, place: KeyframePlace) -> Snapshot:
         """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
-        return self._believing_index(lambda: self._snapshot(place))
-
-    def _snapshot(self, place: KeyframePlace) -> Snapshot:
-        self._ensure_known_kinds()
-        if place not in self.keyframes[(index := bisect.bisect_left(self._keyframe_ticks, place.tick)) : index + 1]:
-            wanted = (place.tick, place.is_full)
-            place = next((known for known in self.keyframes if (known.tick, known.is_full) == wanted), place)
-        if place.is_full:
-            return self._decode_full(place.entry)
-        seq = place.entry.seq - place.entry.baseline
-        full = self._fulls.get(seq)
-        if full is None:
-            raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
-        tick, snapshot = decode_delta(self._joined(place.entry), self._decode_full(full), place.entry.offset)
-        return self._of_tick(tick, snapshot, place.entry)
+        return self.recording.snapshot(place)
 
     def state_hash(self, tick: int) -> int:
         """The recorded hash of the state at tick. Raises as frame and snapshot do."""
@@ -235,89 +214,32 @@ class Tape:
                 raise
             return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
 
-    # --- blocks
-
-    def _believing_index(self, action: Callable[[], T]) -> T:
-        """Run action; if the index led it astray, find the blocks by their headers and run it once more."""
-        try:
-            return action()
-        except (CorruptError, TornError) as error:
-            before = self.contents
-            if self._hopped or not self.distrust_index():
-                raise
-            try:
-                return action()
-            except (CorruptError, TornError, MissingTickError):
-                self._take(before)  # The index was not to blame.
-                raise error from None
-
-    def _ensure_known_kinds(self) -> None:
-        if self._unknown_kinds:
-            raise UnsupportedVersionError(f"blocks of kind {self._unknown_kinds}", f"kinds {sorted(_KINDS)}")
-
-    def _read_frame_block(self, entry: Entry) -> list[Frame]:
-        header = self._header(entry)
-        return decode_frames(header, read_payload(self.read, header))
-
-    def _read_full(self, entry: Entry) -> Snapshot:
-        tick, snapshot = decode_full(self._joined(entry), entry.offset)
-        return self._of_tick(tick, snapshot, entry)
-
-    @staticmethod
-    def _of_tick(tick: int, snapshot: Snapshot, entry: Entry) -> Snapshot:
-        if tick != entry.first_tick:
-            raise CorruptError(entry.offset, f"a keyframe of tick {tick} in a block of tick {entry.first_tick}")
-        return snapshot
-
-    def _joined(self, entry: Entry) -> bytes:
-        """The payload of a block and of those that continue it."""
-        parts: list[bytes] = []
-        offset, wanted = entry.offset, entry.seq
-        while True:
-            header = read_header(self.read, offset, self.contents.marker)
-            is_first = not parts
-            expected = entry_of(header) == entry if is_first else bool(header.flags & Flags.CONTINUATION)
-            if (header.seq, header.kind) != (wanted, entry.kind) or not expected:
-                raise CorruptError(offset, "another block than the one that was expected here")
-            parts.append(read_payload(self.read, header))
-            if not header.flags & Flags.CONTINUES:
-                return b"".join(parts) if len(parts) > 1 else parts[0]
-            offset, wanted = header.end_offset, wanted + 1
-
-    def _header(self, entry: Entry) -> BlockHeader:
-        header = read_header(self.read, entry.offset, self.contents.marker)
-        if entry_of(header) != entry:
-            raise CorruptError(entry.offset, "another block than the one that the index names")
-        return header
-
-    def _payload(self, entry: Entry) -> bytes:
-        return read_payload(self.read, self._header(entry))
-
-    def distrust_index(self) -> bool:
-        """Find the blocks again by their headers; True if that gave other blocks than the index did."""
-        before = self.contents.entries
-        self._hopped = True
-        self._take(scan_contents(self.read, self.contents.size_bytes))
-        return before != self.contents.entries
-
     def check_blocks(self) -> list[RecordingError]:
         """Read every block whole; what is wrong, in file order. Raises nothing for damage."""
+        self.distrust_index()
         problems: list[RecordingError] = []
-        blocks = self.contents.entries + self.contents.indexes
-        for entry in sorted(blocks, key=lambda entry: entry.offset):
-            try:
-                self._joined(entry)
-            except (CorruptError, TornError) as error:
-                problems.append(error)
+        for segment in self.segments:
+            blocks = [(entry, 0) for entry in segment.contents.indexes]
+            for part in segment.parts:
+                loaded = part.load()
+                blocks += [(entry, loaded.end_of(row)) for row, entry in enumerate(loaded.entries())]
+            for entry, end_offset in sorted(blocks, key=lambda block: block[0].offset):
+                try:
+                    segment.joined(entry, end_offset)
+                except (CorruptError, TornError) as error:
+                    problems.append(error)
         return problems
+
+    def distrust_index(self) -> bool:
+        """Find the blocks by their headers from now on; True if that gave other blocks than the index did."""
+        return self.recording.distrust_index()
 
     # --- closing
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        """Close the files; a second call does nothing."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
 
     def __enter__(self) -> Self:
         return self
@@ -326,3 +248,7 @@ class Tape:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _reader(descriptor: int) -> Read:
+    return lambda offset, size: os.pread(descriptor, size, offset)

@@ -22,9 +22,11 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
-from recorder.format.block import HEADER_BYTES, Kind
-from recorder.format.scan import read_header
-from recorder.format.seal import DIGEST_BYTES
+from recorder.format.block import encode_header
+from recorder.format.contents import hop
+from recorder.format.index import TICKING_KINDS
+from recorder.format.seal import DIGEST_BYTES, Seal
+from recorder.format.segment import Segment
 from replayer.cursor import Cursor
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
@@ -72,6 +74,7 @@ class Report:
         status: of the tape: "intact", "incomplete" or "corrupt".
         verified_ticks: ticks whose replayed state has the recorded hash.
         tick_count: ticks on the tape.
+        dropped_ticks: those that the recording could not keep, as it says itself.
         first_bad: the first tick with another hash; None if there is none.
         findings: what is known of it; empty if there is none.
         problems: damage and ticks that could not be reached.
@@ -81,6 +84,7 @@ class Report:
     status: str
     verified_ticks: int
     tick_count: int
+    dropped_ticks: int
     first_bad: int | None
     findings: list[Finding] = attrs.field(repr=lambda found: f"<{len(found)}>")
     problems: list[RecordingError]
@@ -88,7 +92,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Every tick on the tape was re-simulated to its recorded hash, and no block is damaged."""
+        """Every tick that was kept was re-simulated to its recorded hash, and no block is damaged."""
         return self.first_bad is None and not self.problems
 
 
@@ -111,9 +115,10 @@ def verify_tape(
         problems: list[RecordingError] = [
             CorruptError(damage.offset, damage.what) for damage in tape.damages if not damage.torn
         ]
+        problems += [CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments]
         problems += check_seal(tape) + tape.check_blocks()
         if not tape.keyframes:
-            return Report("corrupt" if problems else tape.status, 0, 0, None, [], _unique(problems), None)
+            return Report("corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None)
         make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
         intervals = list_intervals(tape)
         tick_count = tape.last_tick - tape.first_tick + 1
@@ -133,7 +138,8 @@ def verify_tape(
             dump_path, finding = keep_dump(dump_folder, tape, _with_hint(tape, world, finding))
             findings, first_bad = [finding], finding.tick
         status = "corrupt" if problems else tape.status
-        return Report(status, verified, tick_count, first_bad, findings, _unique(problems), dump_path)
+        dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
+        return Report(status, verified, tick_count, dropped, first_bad, findings, _unique(problems), dump_path)
 
 
 def _with_hint(tape: Tape, world: Factory | None, finding: Finding) -> Finding:
@@ -163,24 +169,40 @@ def list_intervals(tape: Tape) -> list[Interval]:
 
 
 def check_seal(tape: Tape) -> list[RecordingError]:
-    """Compare the digest and counts in END with the blocks that are there; what is wrong, if anything."""
-    seal = tape.contents.seal
-    if seal is None or tape.contents.header is None:
-        return []
+    """Compare digests and counts in END with the blocks that are there; what is wrong, if anything."""
+    problems: list[RecordingError] = []
+    before: Segment | None = None
+    for segment in tape.segments:
+        if segment.clip is None and segment.contents.seal is not None and segment.contents.header is not None:
+            problems += _check_segment(segment, segment.contents.seal, before)
+        before = segment
+    return problems
+
+
+def _check_segment(segment: Segment, seal: Seal, before: Segment | None) -> list[RecordingError]:
+    contents = segment.contents
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    offset, count = tape.contents.header.size_bytes, 0
+    first_tick, last_tick, count = None, 0, 0
+    header = None
     try:
-        while True:
-            header = read_header(tape.read, offset, tape.contents.marker)
-            if header.kind == Kind.END:
-                break
-            digest.update(tape.read(offset, HEADER_BYTES))
-            offset, count = header.end_offset, count + 1
+        start = contents.header.size_bytes if contents.header is not None else 0
+        for following in hop(segment.read, start, contents.size_bytes, contents.marker):
+            if header is not None:
+                digest.update(encode_header(header))
+                count += 1
+                if header.kind in TICKING_KINDS:
+                    first_tick = header.first_tick if first_tick is None else first_tick
+                    last_tick = max(last_tick, header.final_tick)
+            header = following
     except (CorruptError, TornError) as error:
         return [error]
-    ticks = (tape.first_tick, tape.last_tick) if tape.keyframes else (0, 0)
-    if digest.digest() != seal.digest or (count, *ticks) != (seal.block_count, seal.first_tick, seal.last_tick):
+    offset = header.offset if header is not None else 0
+    ticks_fit = first_tick is None or (first_tick, last_tick) == (seal.first_tick, seal.last_tick)
+    if digest.digest() != seal.digest or count != seal.block_count or not ticks_fit:
         return [CorruptError(offset, "the seal does not fit the blocks: some were changed, added, removed or moved")]
+    other = before.contents.seal if before is not None and before.number == segment.number - 1 else None
+    if other is not None and seal.previous_digest and seal.previous_digest != other.digest:
+        return [CorruptError(offset, f"the segment before {segment.number} is not the one that was recorded")]
     return []
 
 
@@ -197,7 +219,11 @@ def verify_interval(cursor: Cursor, interval: Interval) -> IntervalResult:
             cursor.advance()
         if interval.keyframe_tick == tape.first_tick:
             verified += 1
-        elif started == interval.keyframe_tick and cursor.state.hash() != tape.frame(started).state_hash:
+        elif (
+            started == interval.keyframe_tick
+            and not _is_dropped(tape, started)
+            and cursor.state.hash() != tape.frame(started).state_hash
+        ):
             return IntervalResult(verified, started, cursor.state.hash())
         for tick in range(interval.keyframe_tick + 1, interval.final_tick + 1):
             cursor.advance()
@@ -206,8 +232,14 @@ def verify_interval(cursor: Cursor, interval: Interval) -> IntervalResult:
                 return IntervalResult(verified, tick, actual_hash)
             verified += 1
     except (CorruptError, TornError, MissingTickError) as error:
-        problem = error
+        if not isinstance(error, MissingTickError) or not _is_dropped(tape, error.tick):
+            problem = error
     return IntervalResult(verified, problem=problem)
+
+
+def _is_dropped(tape: Tape, tick: int) -> bool:
+    """Whether the recording itself says that it has no frame of this tick."""
+    return any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops)
 
 
 def _results(tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int) -> Iterator[IntervalResult]:

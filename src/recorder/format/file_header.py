@@ -2,15 +2,16 @@
 
 Layout, little-endian:
     magic 8 | major u16 | minor u16 | header_size u32 | incompatible u32 | compatible u32 | run_id 16 | marker 8 |
-    zeros 12 | crc32c u32 of all before it
+    segment u32 | first_seq u64 | crc32c u32 of all before it
 
 The magic shows text-mode damage, as PNG's does. A reader obeys header_size, refuses incompatible bits that it does
 not know, and ignores compatible ones. The marker stands again in every block, so that a tape whose header is lost
-still opens.
+still opens. It is another one in each segment, so that no block counts in a segment that it was not written to.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 
 import attrs
@@ -20,11 +21,15 @@ from recorder.errors import CorruptError, TornError, UnsupportedVersionError
 
 MAGIC = b"\x89TAP\r\n\x1a\n"
 HEADER_BYTES = 64
+RUN_ID_BYTES = 16
 HEADER_BYTES_MAX = 4096  # A later version may have a longer header, not an arbitrary one.
-MAJOR, MINOR = 0, 1
+MAJOR, MINOR = 0, 2
 INCOMPATIBLE_KNOWN = 0  # No bits are in use yet.
 
-_LAYOUT = struct.Struct("<8sHHIII16s8s12x")
+MARKER_BYTES = 8
+SEGMENTS_MAX = 1 << 24  # Hundreds of years of segments that are cut each ten minutes.
+
+_LAYOUT = struct.Struct("<8sHHIII16s8sIQ")
 _CRC = struct.Struct("<I")
 assert _LAYOUT.size + _CRC.size == HEADER_BYTES
 
@@ -35,7 +40,9 @@ class FileHeader:
 
     Attributes:
         run_id: 16 bytes, new for each recording.
-        marker: 8 bytes, in every block of this tape and hardly anywhere else.
+        marker: 8 bytes, in every block of this segment and hardly anywhere else.
+        segment: number of this file among those of the tape, from 0.
+        first_seq: of the first block in this file.
         major, minor: version of the format; another major is unreadable for us.
         incompatible, compatible: flag words for features added later.
         size_bytes: of the header, where the first block starts.
@@ -43,6 +50,8 @@ class FileHeader:
 
     run_id: bytes
     marker: bytes
+    segment: int = 0
+    first_seq: int = 0
     major: int = MAJOR
     minor: int = MINOR
     incompatible: int = 0
@@ -63,6 +72,8 @@ def encode_file_header(header: FileHeader) -> bytes:
         header.compatible,
         header.run_id,
         header.marker,
+        header.segment,
+        header.first_seq,
     )
     return body + _CRC.pack(google_crc32c.value(body))
 
@@ -76,7 +87,7 @@ def decode_file_header(data: bytes) -> FileHeader:
     if len(data) < HEADER_BYTES:
         raise TornError(0, HEADER_BYTES, len(data))
     body, (crc,) = data[: _LAYOUT.size], _CRC.unpack_from(data, _LAYOUT.size)
-    magic, major, minor, size, incompatible, compatible, run_id, marker = _LAYOUT.unpack(body)
+    magic, major, minor, size, incompatible, compatible, run_id, marker, segment, first_seq = _LAYOUT.unpack(body)
     if magic != MAGIC:
         raise CorruptError(0, f"a tape starts with {MAGIC!r}, this file with {bytes(magic)!r}")
     if crc != google_crc32c.value(body):
@@ -88,4 +99,16 @@ def decode_file_header(data: bytes) -> FileHeader:
         )
     if not HEADER_BYTES <= size <= HEADER_BYTES_MAX or size % 8:
         raise CorruptError(0, f"a file header of {size} bytes")
-    return FileHeader(run_id, marker, major, minor, incompatible, compatible, size)
+    return FileHeader(run_id, marker, segment, first_seq, major, minor, incompatible, compatible, size)
+
+
+def make_file_header(run_id: bytes, segment: int, first_seq: int) -> FileHeader:
+    """The header of a new segment of the run."""
+    if len(run_id) != RUN_ID_BYTES:
+        raise ValueError(f"run_id has {len(run_id)} bytes instead of {RUN_ID_BYTES}")
+    return FileHeader(run_id, marker_of(run_id, segment), segment, first_seq)
+
+
+def marker_of(run_id: bytes, segment: int) -> bytes:
+    """The marker of a segment: BLAKE2b, 8 bytes, of the run id and the segment's number as u32."""
+    return hashlib.blake2b(run_id + segment.to_bytes(4, "little"), digest_size=MARKER_BYTES).digest()

@@ -73,6 +73,24 @@ def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
 
     Raises CorruptError if they are no frames or not those that the header announces (invariant 2).
     """
+    frames = _unpack_frames(payload, header.offset)
+    if [frame.tick for frame in frames] != list(range(header.first_tick, header.first_tick + header.tick_count)):
+        raise CorruptError(
+            header.offset,
+            f"frames of other ticks than the {header.tick_count} from {header.first_tick} that were announced",
+        )
+    return frames
+
+
+def decode_frame(encoded: bytes, offset: int) -> Frame:
+    """One frame, alone. offset: where it is from, for messages. Raises CorruptError if it is none."""
+    frames = _unpack_frames(encoded, offset)
+    if len(frames) != 1:
+        raise CorruptError(offset, f"{len(frames)} frames where one was expected")
+    return frames[0]
+
+
+def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
     frames: list[Frame] = []
     unpacker = make_unpacker(payload)
     try:
@@ -83,14 +101,9 @@ def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
                 raise ValueError("an item that is no frame")
             start = unpacker.tell()
             unpacker.skip()
-            frames.append(Frame(tick, state_hash, payload[start : unpacker.tell()], header.offset))
+            frames.append(Frame(tick, state_hash, payload[start : unpacker.tell()], offset))
             for _ in range(element_count - 3):
                 unpacker.skip()
     except DECODE_ERRORS as error:
-        raise CorruptError(header.offset, f"frames that cannot be decoded: {error}") from None
-    if [frame.tick for frame in frames] != list(range(header.first_tick, header.first_tick + header.tick_count)):
-        raise CorruptError(
-            header.offset,
-            f"frames of other ticks than the {header.tick_count} from {header.first_tick} that were announced",
-        )
+        raise CorruptError(offset, f"frames that cannot be decoded: {error}") from None
     return frames

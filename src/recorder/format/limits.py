@@ -8,6 +8,7 @@ PIECE_RAW_BYTES = 1 << 20  # A keyframe is cut into pieces of this size, so that
 INPUT_BYTES_MAX = 16 << 20  # The encoded inputs of one tick.
 BLOCK_RAW_BYTES_MAX = INPUT_BYTES_MAX + FRAMES_RAW_BYTES + 64  # A full FRAMES block plus one largest frame.
 BLOCK_TICKS_MAX = FRAMES_RAW_BYTES  # A frame takes more than one byte.
+KEYFRAME_RAW_BYTES_MAX = 1 << 36  # A state of 64 GiB; pieces beyond that are not joined.
 META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; both have a place in END.
 INDEX_BLOCKS = 4096  # An INDEX block is written after so many blocks.
 

@@ -1,4 +1,4 @@
-"""Find the blocks of a tape: by its seal and index in a few reads, or by hopping from header to header.
+"""Find the blocks of a segment by hopping from header to header.
 
 Sans I/O: the caller gives ``read(offset, size)``, which returns up to size bytes. Only headers are read, save for the
 blocks that were not yet durable when the tape stopped: these are checked whole, since a power cut may have torn them.
@@ -12,145 +12,30 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-
-import attrs
 
 from recorder.errors import CorruptError, TornError
-from recorder.format.block import (
-    ALIGNMENT_BYTES,
-    HEADER_BYTES,
-    TAG,
-    BlockHeader,
-    Flags,
-    Kind,
-    decode_header,
-    decode_payload,
+from recorder.format.block import ALIGNMENT_BYTES, HEADER_BYTES, TAG, BlockHeader, Flags, Kind, decode_header
+from recorder.format.contents import (
+    Contents,
+    Damage,
+    LazyPart,
+    NoTapeError,
+    Read,
+    read_header,
+    read_payload,
 )
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.file_header import FileHeader, decode_file_header
-from recorder.format.index import Entry, decode_index, entry_of
+from recorder.format.index import Entry, entry_of, make_part
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
-
-Read = Callable[[int, int], bytes]
 
 SEARCH_BYTES = 1 << 16  # How much is read at a time when looking for the next sound block.
 
 
-@attrs.frozen
-class Damage:
-    """A stretch of the file that holds no sound block.
+def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = None) -> Contents:
+    """The blocks of a segment, found by hopping from header to header and past damage.
 
-    Attributes:
-        offset: where it starts.
-        end_offset: where sound blocks go on, or the end of the file.
-        what: what was expected and found.
-        torn: the file simply ends here, above all that was known to be durable.
-    """
-
-    offset: int
-    end_offset: int
-    what: str
-    torn: bool
-
-
-@attrs.frozen
-class Contents:
-    """What is on a tape.
-
-    Attributes:
-        marker: of the tape.
-        header: the file header, or None if it is damaged.
-        entries: blocks in file order, without INDEX blocks and continuation pieces.
-        indexes: the INDEX blocks, in file order.
-        damages: in file order; empty for an intact tape.
-        seal: what END says, or None if the tape was not closed.
-        size_bytes: of the file when it was looked at.
-    """
-
-    marker: bytes
-    header: FileHeader | None
-    entries: list[Entry]
-    indexes: list[Entry]
-    damages: list[Damage]
-    seal: Seal | None
-    size_bytes: int
-
-
-class NoTapeError(Exception):
-    """Nothing in the file is a block of a tape; the reader adds the path."""
-
-
-def read_contents(read: Read, size_bytes: int) -> Contents:
-    """The blocks of a tape, by its index if it is sealed and sound, else by scan_contents.
-
-    Raises NoTapeError if there is no header and no block, UnsupportedVersionError for a newer format.
-    """
-    try:
-        return _indexed_contents(read, size_bytes)
-    except (CorruptError, TornError):
-        return scan_contents(read, size_bytes)
-
-
-def read_payload(read: Read, header: BlockHeader) -> bytes:
-    """The raw payload of one block. Raises CorruptError or TornError."""
-    padded = read(header.offset + HEADER_BYTES, header.padded_bytes)
-    if len(padded) < header.padded_bytes:
-        raise TornError(header.offset, header.end_offset, header.offset + HEADER_BYTES + len(padded))
-    return decode_payload(header, padded)
-
-
-def read_header(read: Read, offset: int, marker: bytes) -> BlockHeader:
-    """The block header at offset of the tape with this marker. Raises CorruptError or TornError."""
-    data = read(offset, HEADER_BYTES)
-    if 0 < len(data) < HEADER_BYTES and data[: len(TAG)] == TAG[: len(data)]:
-        raise TornError(offset, offset + HEADER_BYTES, offset + len(data))
-    header = decode_header(data, offset)
-    if header.marker != marker:
-        raise CorruptError(offset, "a block of another tape")
-    return header
-
-
-def _indexed_contents(read: Read, size_bytes: int) -> Contents:
-    file_header = decode_file_header(read(0, FILE_HEADER_BYTES))
-    place = size_bytes - TRAILER_BYTES
-    if place < FILE_HEADER_BYTES:
-        raise TornError(place, TRAILER_BYTES, size_bytes)
-    marker, end_offset = decode_trailer(read(place, TRAILER_BYTES), place)
-    if end_offset >= place:
-        raise CorruptError(place, "a trailer that leads past itself")
-    end = read_header(read, end_offset, file_header.marker)
-    if marker != file_header.marker or end.kind != Kind.END or end.end_offset != place:
-        raise CorruptError(place, "a trailer that leads to no END block")
-    seal = decode_seal(read_payload(read, end), end_offset)
-    parts: list[list[Entry]] = [[entry_of(end)]]
-    indexes: list[Entry] = []
-    offset = seal.index_offset
-    while offset:
-        index = read_header(read, offset, file_header.marker)
-        if index.kind != Kind.INDEX:
-            raise CorruptError(offset, "no INDEX where one should be")
-        entries, offset = decode_index(read_payload(read, index), offset)
-        parts.append(entries)
-        indexes.append(entry_of(index))
-    entries = [entry for part in reversed(parts) for entry in part]
-    frame_count = sum(entry.tick_count for entry in entries if entry.kind == Kind.FRAMES)
-    if frame_count != seal.frame_count or max(entry.final_tick for entry in entries) != seal.last_tick:
-        raise CorruptError(seal.index_offset, "an index that does not list what the seal counts")
-    return Contents(
-        marker=file_header.marker,
-        header=file_header,
-        entries=entries,
-        indexes=indexes[::-1],
-        damages=[],
-        seal=seal,
-        size_bytes=size_bytes,
-    )
-
-
-def scan_contents(read: Read, size_bytes: int) -> Contents:
-    """The blocks of a tape, found by hopping from header to header and past damage.
-
+    expected_marker: of the segment, if its file header should be damaged; by default that of the first sound block.
     Raises NoTapeError if there is no header and no block, UnsupportedVersionError for a newer format.
     """
     damages: list[Damage] = []
@@ -159,15 +44,25 @@ def scan_contents(read: Read, size_bytes: int) -> Contents:
         file_header = decode_file_header(read(0, FILE_HEADER_BYTES))
         marker, offset = file_header.marker, file_header.size_bytes
     except (CorruptError, TornError) as error:
-        found = _find_block(read, 0, size_bytes, None)
+        found = _find_block(read, 0, size_bytes, expected_marker)
         if found is None:
             raise NoTapeError(str(error)) from None
         marker, offset = found.marker, found.offset
         damages.append(Damage(0, offset, _what(error), torn=False))
     scan = _Scan(read, size_bytes, marker)
     scan.run(offset)
-    damages += scan.damages
-    return Contents(marker, file_header, scan.entries, scan.indexes, damages, scan.seal, size_bytes)
+    part = make_part(scan.entries, scan.end_offset)
+    return Contents(
+        marker=marker,
+        header=file_header,
+        parts=[LazyPart(part.summary(0), lambda: part)],
+        indexes=scan.indexes,
+        damages=damages + scan.damages,
+        seal=scan.seal,
+        size_bytes=size_bytes,
+        by_index=False,
+        good_end=scan.good_end,
+    )
 
 
 class _Scan:
@@ -186,6 +81,8 @@ class _Scan:
         self.indexes: list[Entry] = []
         self.damages: list[Damage] = []
         self.seal: Seal | None = None
+        self.end_offset = 0
+        self.good_end = 0
 
     def run(self, offset: int) -> None:
         headers: list[BlockHeader] = []
@@ -203,7 +100,11 @@ class _Scan:
             headers.append(header)
             self._durable_bytes = max(self._durable_bytes, header.durable_bytes)
             offset = header.end_offset
+        self.end_offset = headers[-1].end_offset if headers else offset
+        self.good_end = offset
         self._accept(headers)
+        torn = [damage.offset for damage in self.damages if damage.torn]
+        self.good_end = min([self.good_end, *torn])
 
     def _skip(self, offset: int, error: CorruptError | TornError) -> int | None:
         """Where to go on after something that is no block of ours; None at the end."""

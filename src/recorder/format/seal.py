@@ -1,12 +1,18 @@
-"""The end of a tape that was closed properly: the END block's payload and the trailer after it.
+"""The end of a segment that was closed properly: the END block's payload and the trailer after it.
 
 END payload, a MessagePack map:
-    meta          the META payload again, as bytes, in case the first one is lost
-    digest        BLAKE2b, 32 bytes, over the 72-byte headers of all blocks before END, in file order
-    block_count   how many those are
+    meta             the META payload again, as bytes, in case the first one is lost
+    digest           BLAKE2b, 32 bytes, over the 72-byte headers of all blocks before END, in file order
+    block_count      how many those are
     frame_count, first_tick, last_tick
-    index_offset  of the last INDEX block, 0 if there is none
-    outcome       why and how the recording ended, plain data
+    index_offset     of the last INDEX block
+    outcome          why and how the recording ended, plain data
+    run_id, segment  as in the file header, in case that is lost
+    final            false: the tape goes on in another segment
+    previous_digest  the digest of the segment before, empty if that one was never closed
+    counts           by kind of block, how many were listed in the index
+    parts            the INDEX blocks in file order, each as [offset, first_tick, last_tick, first_seq]
+Tapes of format 0.1 end with outcome.
 
 Trailer, 24 bytes, little-endian: tag 4 | crc32c u32 of the rest | marker 8 | offset of END u64. It is found from the
 end of the file; one that is followed by blocks, because the recording was resumed, means nothing.
@@ -24,6 +30,7 @@ import attrs
 import google_crc32c
 
 from recorder.errors import CorruptError
+from recorder.format.index import PartSummary
 from recorder.format.plain_data import decode_plain, encode_plain
 
 TRAILER_TAG = b"\xf5END"
@@ -39,7 +46,7 @@ assert _PREFIX.size + _BODY.size == TRAILER_BYTES
 class Seal:
     """What END says.
 
-    Attributes: as in the module's docstring.
+    Attributes: as in the module's docstring; parts is None and run_id empty where an older tape does not have them.
     """
 
     meta: bytes
@@ -50,11 +57,18 @@ class Seal:
     last_tick: int
     index_offset: int
     outcome: Any
+    run_id: bytes = b""
+    segment: int = 0
+    final: bool = True
+    previous_digest: bytes = b""
+    counts: dict[int, int] = attrs.field(factory=dict)
+    parts: list[PartSummary] | None = None
 
 
 def encode_seal(seal: Seal) -> bytes:
     """The payload of an END block."""
-    return encode_plain(attrs.asdict(seal))
+    plain = {field.name: getattr(seal, field.name) for field in attrs.fields(Seal)}
+    return encode_plain(plain | {"parts": [list(attrs.astuple(part)) for part in seal.parts or []]})
 
 
 def decode_seal(payload: bytes, offset: int) -> Seal:
@@ -72,10 +86,32 @@ def decode_seal(payload: bytes, offset: int) -> Seal:
                 "index_offset": int(index_offset),
                 "outcome": _,
             } if 0 <= index_offset < offset:
-                return Seal(**{field.name: plain[field.name] for field in attrs.fields(Seal)})
+                known = {field.name: plain[field.name] for field in attrs.fields(Seal) if field.name in plain}
+                return Seal(**known | _later_keys(plain, offset))
     except ValueError as error:
         raise CorruptError(offset, f"an END block that cannot be decoded: {error}") from None
     raise CorruptError(offset, "an END block without all of its parts")
+
+
+def _later_keys(plain: dict[Any, Any], offset: int) -> dict[str, Any]:
+    """The keys that format 0.2 added. Raises CorruptError if they are not what they should be."""
+    match plain:
+        case {
+            "run_id": bytes(),
+            "segment": int(),
+            "final": bool(),
+            "previous_digest": bytes(),
+            "counts": dict(counts),
+            "parts": list(parts),
+        } if all(isinstance(part, list) and len(part) == 4 for part in parts):
+            flat = [number for part in parts for number in part] + [*counts.keys(), *counts.values()]
+            if all(isinstance(number, int) and number >= 0 for number in flat):
+                return {"parts": [PartSummary(*part) for part in parts]}
+        case {"run_id": _} | {"segment": _} | {"final": _} | {"previous_digest": _} | {"parts": _}:
+            pass
+        case _:
+            return {}
+    raise CorruptError(offset, "an END block whose parts are of other types than they should be")
 
 
 def encode_trailer(marker: bytes, end_offset: int) -> bytes:

@@ -1,0 +1,222 @@
+"""Make one recording of the files of a tape: which segments belong together, which blocks count, what is missing.
+
+Sans I/O: the caller has opened the files and gives a way to read each.
+
+Invariants:
+    1. Where a segment took over from one that failed, the failed one counts up to the offset that the later META names,
+       and damage behind that is none.
+    2. Files of another run never count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from recorder.errors import CorruptError, TornError, UnsupportedVersionError
+from recorder.format.block import Kind
+from recorder.format.by_index import read_contents
+from recorder.format.contents import Contents, Damage, NoTapeError, Read
+from recorder.format.file_header import marker_of
+from recorder.format.frame import Frame
+from recorder.format.journal import decode_journal
+from recorder.format.plain_data import decode_plain
+from recorder.format.recording import Recording
+from recorder.format.scan import scan_contents
+from recorder.format.segment import Segment
+
+
+@attrs.frozen
+class Source:
+    """A file that may be a segment.
+
+    Attributes:
+        number: of the segment, by the file's name.
+        read: its bytes.
+        size_bytes: how long it is.
+    """
+
+    number: int
+    read: Read
+    size_bytes: int
+
+
+@attrs.frozen(eq=False)
+class Assembled:
+    """A tape as its files make it.
+
+    Attributes:
+        recording: its frames and states.
+        meta: how it was made, see SPEC.md; empty if all copies are damaged.
+        run_id: 16 bytes, or empty if it is lost.
+        damages: of all segments, by segment and offset.
+        missing_segments: numbers that should be there.
+        final: whether the last segment is sealed and says that the tape ends there.
+    """
+
+    recording: Recording
+    meta: dict[str, Any]
+    run_id: bytes
+    damages: list[Damage]
+    missing_segments: list[int]
+    final: bool
+
+    @property
+    def status(self) -> str:
+        """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
+        if self.missing_segments or any(not damage.torn for damage in self.damages):
+            return "corrupt"
+        whole = self.final and not self.damages and not self.recording.has_drops
+        return "intact" if whole else "incomplete"
+
+
+def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: bool = True) -> Assembled:
+    """The recording in these files, given in the order of their numbers.
+
+    Raises NoTapeError if none of them is a segment, UnsupportedVersionError for a newer format.
+    """
+    found, refused = _read_all(sources, believe_index=believe_index)
+    if not found:
+        raise NoTapeError(refused[0].what)
+    run_id = _run_id(found)
+    own = [one for one in found if _belongs(one, run_id)]
+    metas = [_first_meta(source, contents) for source, contents in own]
+    clips = [_taken_over(own, metas, place) for place in range(len(own))]
+    segments = [
+        Segment(source.number, source.read, contents if clip is None else _hopped(source, contents), clip)
+        for (source, contents), clip in zip(own, clips, strict=True)
+    ]
+    damages = [
+        attrs.evolve(damage, segment=segment.number)
+        for segment in segments
+        for damage in segment.contents.damages
+        if segment.clip is None or damage.offset < segment.clip
+    ]
+    numbers = {segment.number for segment in segments}
+    abandoned = {segment.number for segment in segments if segment.clip is not None}
+    for place, damage in enumerate(damages):
+        if damage.torn and damage.segment != segments[-1].number:  # A whole segment follows: this is no end.
+            damages[place] = attrs.evolve(damage, torn=False)
+    replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if _after(meta) == 0}
+    damages += [damage for damage in refused if damage.segment not in replaced]
+    meta = next((known for known in metas if known), {})
+    missing = _missing_numbers(numbers, meta, replaced | {damage.segment for damage in refused})
+    seal = segments[-1].contents.seal
+    final = seal is not None and seal.final and segments[-1].number not in abandoned
+    frames = _journal_frames(journal, run_id, damages)
+    return Assembled(
+        recording=Recording(segments, frames),
+        meta=meta,
+        run_id=run_id,
+        damages=sorted(damages, key=lambda damage: (damage.segment, damage.offset)),
+        missing_segments=missing,
+        final=final,
+    )
+
+
+def _read_all(sources: Sequence[Source], *, believe_index: bool) -> tuple[list[tuple[Source, Contents]], list[Damage]]:
+    """The contents of each file, and a damage for each in which there is no sound block."""
+    found: list[tuple[Source, Contents]] = []
+    refused: list[Damage] = []
+    for source in sources:
+        try:
+            if believe_index:
+                contents = read_contents(source.read, source.size_bytes)
+            else:
+                contents = scan_contents(source.read, source.size_bytes)
+        except NoTapeError as error:
+            refused.append(Damage(0, source.size_bytes, str(error), torn=False, segment=source.number))
+        else:
+            found.append((source, contents))
+    return found, refused
+
+
+def _hopped(source: Source, contents: Contents) -> Contents:
+    return scan_contents(source.read, source.size_bytes) if contents.by_index else contents
+
+
+def _run_id(found: Sequence[tuple[Source, Contents]]) -> bytes:
+    for _, contents in found:
+        if contents.header is not None:
+            return contents.header.run_id
+        if contents.seal is not None and contents.seal.run_id:
+            return contents.seal.run_id
+    return b""
+
+
+def _belongs(one: tuple[Source, Contents], run_id: bytes) -> bool:
+    source, contents = one
+    if contents.header is not None:
+        return contents.header.run_id == run_id and source.number in {0, contents.header.segment}
+    return not run_id or contents.marker == marker_of(run_id, source.number) or source.number == 0
+
+
+def _first_meta(source: Source, contents: Contents) -> dict[str, Any]:
+    """What the META at the start of a segment says, or its copy in END; empty if both are damaged."""
+    copies = [contents.seal.meta] if contents.seal is not None else []
+    if not copies or contents.header is None:
+        segment = Segment(source.number, source.read, contents)
+        try:
+            for part in segment.parts[:1]:
+                loaded = part.load()
+                row = next((n for n, kind in enumerate(loaded.columns["kind"]) if kind == Kind.META), None)
+                if row is not None:
+                    copies.append(segment.joined(loaded.entry(row), loaded.end_of(row)))
+        except (CorruptError, TornError):
+            pass  # The copy in END, or another segment's, may be sound.
+    return next((meta for copy in copies if (meta := decode_meta(copy)) is not None), {})
+
+
+def decode_meta(payload: bytes) -> dict[str, Any] | None:
+    """What META says, or None if it is not what META should be."""
+    try:
+        plain = decode_plain(payload)
+    except ValueError:
+        return None
+    match plain:
+        case {"world": None | {"name": str(), "version": int(), "config": dict()}}:
+            return dict(plain)
+    return None
+
+
+def _after(meta: dict[str, Any]) -> int | None:
+    """From which offset on a segment takes over from the one before it."""
+    match meta.get("segment"):
+        case {"number": int(), "after": int(after)} if after >= 0:
+            return after
+    return None
+
+
+def _taken_over(own: Sequence[tuple[Source, Contents]], metas: Sequence[dict[str, Any]], place: int) -> int | None:
+    """Up to where a segment counts, if the next one took over before its end."""
+    source, contents = own[place]
+    if place + 1 < len(own) and own[place + 1][0].number == source.number + 1:
+        after = _after(metas[place + 1])
+        if after is not None and after < contents.size_bytes:
+            return after
+    return None
+
+
+def _missing_numbers(numbers: set[int], meta: dict[str, Any], known: set[int]) -> list[int]:
+    """Which segments should be there. A ring has lost its oldest ones, but for the first."""
+    last = max(numbers)
+    first = 0
+    match meta.get("settings"):
+        case {"keep_ticks": keep_ticks, "keep_s": keep_s} if keep_ticks is not None or keep_s is not None:
+            first = min(numbers - {0}, default=last)
+    return [number for number in range(first, last) if number not in numbers and number not in known]
+
+
+def _journal_frames(journal: bytes, run_id: bytes, damages: list[Damage]) -> list[Frame]:
+    """What the journal holds for this run; that of another run, as after a copy of a file, is none of ours."""
+    if not journal:
+        return []
+    try:
+        contents = decode_journal(journal)
+    except (CorruptError, UnsupportedVersionError) as error:
+        what = error.what if isinstance(error, CorruptError) else str(error)
+        damages.append(Damage(0, len(journal), f"journal: {what}", torn=True, segment=-1))
+        return []
+    return contents.frames if contents.run_id == run_id else []

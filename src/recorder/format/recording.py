@@ -1,0 +1,351 @@
+"""Read frames and states from the segments of a tape, and from the journal beside it; bytes in, no files.
+
+Invariants:
+    1. A state is given out only after its hash was compared with the recorded one.
+    2. If the index leads astray, the blocks are found by their headers instead; answers are the same with and without
+       an index.
+    3. Frames of the journal count where they follow the last tick of the blocks without a gap.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import attrs
+import numpy as np
+
+from recorder.errors import CorruptError, MissingTickError, TornError, UnsupportedVersionError
+from recorder.format.block import OPTIONAL_KIND, Kind
+from recorder.format.contents import LazyPart, read_header, read_payload
+from recorder.format.frame import Frame, decode_frames
+from recorder.format.index import Entry, Part, entry_of
+from recorder.format.keyframe import decode_delta, decode_full
+from recorder.format.plain_data import decode_plain
+from recorder.format.segment import WINDOW_BYTES, Segment
+from sim.kernel.state import Snapshot
+
+FRAME_BLOCKS_KEPT = 16  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
+FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
+
+_KINDS = {int(kind) for kind in Kind}
+T = TypeVar("T")
+
+
+@attrs.frozen
+class KeyframePlace:
+    """A keyframe on the tape.
+
+    Attributes:
+        tick: of the state.
+        is_full: or a delta.
+        entry: of its first block.
+        segment: number of the segment that it is in.
+        end_offset: where its last block ends at the latest.
+    """
+
+    tick: int
+    is_full: bool
+    entry: Entry
+    segment: int
+    end_offset: int
+
+
+@attrs.frozen
+class Drop:
+    """Ticks whose frames could not be kept.
+
+    Attributes:
+        first_tick, last_tick: which.
+        why: one line.
+    """
+
+    first_tick: int
+    last_tick: int
+    why: str
+
+
+class _Place:
+    """A part of the index and the segment that it is of."""
+
+    def __init__(self, segment: Segment, lazy: LazyPart) -> None:
+        self.segment = segment
+        self.summary = lazy.summary
+        self.load = lazy.load
+
+    def keyframe(self, part: Part, row: int) -> KeyframePlace:
+        """The keyframe of a row."""
+        entry = part.entry(row)
+        return KeyframePlace(entry.first_tick, entry.kind == Kind.FULL, entry, self.segment.number, part.end_of(row))
+
+
+class Recording:
+    """All segments of one tape, and what its journal adds."""
+
+    def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
+        """segments: ascending by number. journal: frames, ascending by tick."""
+        self.segments = list(segments)
+        self._all_journal = journal
+        self._hopped = False
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._by_number = {segment.number: segment for segment in self.segments}
+        places = [_Place(segment, part) for segment in self.segments for part in segment.parts]
+        self._places = [
+            place
+            for n, place in enumerate(places)
+            if not n or (place.summary.first_tick, place.summary.last_tick) != (0, 0)
+        ]
+        self._part_ticks = [place.summary.first_tick for place in self._places]
+        self._seq_places = [place for place in places if place.summary.first_seq or place is places[0]]
+        self._part_seqs = [place.summary.first_seq for place in self._seq_places]
+        seals = [s.contents.seal for s in self.segments if s.contents.by_index and s.contents.seal is not None]
+        self._block_last_tick = max(
+            [place.summary.last_tick for place in self._places] + [seal.last_tick for seal in seals], default=0
+        )
+        self._journal: dict[int, Frame] = {}
+        for frame in self._all_journal:
+            if frame.tick == self._block_last_tick + 1 + len(self._journal):
+                self._journal[frame.tick] = frame
+        self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
+        self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
+        self.__dict__.pop("_kinds", None)
+        self.__dict__.pop("keyframes", None)
+        self.__dict__.pop("drops", None)
+
+    # --- what there is
+
+    @property
+    def journal_ticks(self) -> int:
+        """How many ticks are in the journal only."""
+        return len(self._journal)
+
+    @functools.cached_property
+    def keyframes(self) -> list[KeyframePlace]:
+        """All keyframes that have what they build upon, in the order of their ticks."""
+        return [place for places in self._places for place in self._keyframes_of(places) if self._is_founded(place)]
+
+    def _keyframes_of(self, place: _Place) -> Iterator[KeyframePlace]:
+        part = place.load()
+        return (place.keyframe(part, int(row)) for row in part.keyframe_rows)
+
+    def _is_founded(self, place: KeyframePlace) -> bool:
+        return place.is_full or self._find_full(place) is not None
+
+    def _find_full(self, place: KeyframePlace) -> KeyframePlace | None:
+        """The full keyframe of a delta."""
+        seq = place.entry.seq - place.entry.baseline
+        index = bisect.bisect_right(self._part_seqs, seq) - 1
+        if index >= 0:
+            part = self._seq_places[index].load()
+            row = part.row_of_seq(seq)
+            if row is not None and part.columns["kind"][row] == Kind.FULL:
+                return self._seq_places[index].keyframe(part, row)
+        return None
+
+    @functools.cached_property
+    def drops(self) -> list[Drop]:
+        """What the recording says that it could not keep, in file order; damaged DROP blocks are left out."""
+        found = []
+        if Kind.DROP in self._kinds:
+            for segment in self.segments:
+                for part in segment.parts:
+                    loaded = part.load()
+                    for row in np.flatnonzero(loaded.columns["kind"] == Kind.DROP):
+                        drop = self._read_drop(segment, loaded, int(row))
+                        found += [drop] if drop is not None else []
+        return found
+
+    @staticmethod
+    def _read_drop(segment: Segment, part: Part, row: int) -> Drop | None:
+        entry = part.entry(row)
+        try:
+            plain = decode_plain(segment.joined(entry, part.end_of(row)))
+        except (CorruptError, TornError, ValueError):
+            return None  # Its ticks are missing all the same; the damaged block is reported where blocks are checked.
+        match plain:
+            case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if first <= last:
+                return Drop(first, last, why)
+        return None
+
+    @property
+    def has_drops(self) -> bool:
+        """Whether the recording says that it could not keep something."""
+        return Kind.DROP in self._kinds
+
+    @functools.cached_property
+    def _kinds(self) -> set[int]:
+        """The kinds of blocks on the tape."""
+        kinds: set[int] = set()
+        for segment in self.segments:
+            seal = segment.contents.seal
+            if segment.contents.by_index and seal is not None and seal.counts:
+                kinds |= set(seal.counts)
+            else:
+                kinds |= {int(kind) for part in segment.parts for kind in np.unique(part.load().columns["kind"])}
+        return kinds
+
+    @property
+    def first_tick(self) -> int:
+        """The first tick whose state can be had. Raises MissingTickError if there is none."""
+        for place in self._places:
+            for keyframe in self._keyframes_of(place):
+                if self._is_founded(keyframe):
+                    return keyframe.tick
+        raise MissingTickError(0, "the tape has no keyframe yet, so that no state can be had")
+
+    @property
+    def last_tick(self) -> int:
+        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
+        return max(self._block_last_tick + len(self._journal), self.first_tick)
+
+    def missing_ticks(self) -> list[tuple[int, int]]:
+        """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
+        missing, next_tick = [], self.first_tick + 1
+        for place in self._places:
+            part = place.load()
+            counts = part.columns["tick_count"][part.frame_rows].tolist()
+            for first, count in zip(part.frame_ticks.tolist(), counts, strict=True):
+                if first > next_tick:
+                    missing.append((next_tick, first - 1))
+                next_tick = max(next_tick, first + count)
+        if next_tick <= self._block_last_tick:  # What the journal adds follows without a gap.
+            missing.append((next_tick, self._block_last_tick))
+        return missing
+
+    # --- reading
+
+    def frame(self, tick: int) -> Frame:
+        """The frame of one tick.
+
+        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
+        of blocks that a reader must know and this one does not.
+        """
+        found = self._journal.get(tick)
+        return found if found is not None else self.believing_index(lambda: self._frame(tick))
+
+    def _frame(self, tick: int) -> Frame:
+        self._ensure_known_kinds()
+        index = bisect.bisect_right(self._part_ticks, tick) - 1
+        while index >= 0 and self._places[index].summary.last_tick >= tick:
+            place = self._places[index]
+            part = place.load()
+            number = int(np.searchsorted(part.frame_ticks, tick, side="right")) - 1
+            if number >= 0:
+                row = int(part.frame_rows[number])
+                if tick - int(part.frame_ticks[number]) < int(part.columns["tick_count"][row]):
+                    frames = self._decode_frames(place.segment.number, part.entry(row), part.end_of(row))
+                    return frames[tick - frames[0].tick]
+            index -= 1
+        raise self._missing(tick)
+
+    def _missing(self, tick: int) -> MissingTickError:
+        drop = self._drop_of(tick)
+        if drop is not None:
+            return MissingTickError(tick, f"its frame could not be kept ({drop.why})", damaged=True)
+        inside = bool(self._places) and self._block_last_tick >= tick and self._has_tick_inside(tick)
+        return MissingTickError(tick, "there is no frame of this tick on the tape", damaged=inside)
+
+    def _drop_of(self, tick: int) -> Drop | None:
+        return next((drop for drop in self.drops if drop.first_tick <= tick <= drop.last_tick), None)
+
+    def _has_tick_inside(self, tick: int) -> bool:
+        try:
+            return self.first_tick < tick
+        except MissingTickError:
+            return False
+
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
+        """Keyframes from which tick may be reached, the nearest first."""
+        for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
+            place = self._places[index]
+            part = place.load()
+            for number in range(int(np.searchsorted(part.keyframe_ticks, tick, side="right")) - 1, -1, -1):
+                keyframe = place.keyframe(part, int(part.keyframe_rows[number]))
+                if self._is_founded(keyframe):
+                    yield keyframe
+
+    def keyframe_after(self, tick: int) -> KeyframePlace | None:
+        """The first keyframe at or after tick."""
+        start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
+        while start > 0 and self._places[start - 1].summary.last_tick >= tick:
+            start -= 1
+        for place in self._places[start:]:
+            part = place.load()
+            for number in range(int(np.searchsorted(part.keyframe_ticks, tick)), len(part.keyframe_rows)):
+                keyframe = place.keyframe(part, int(part.keyframe_rows[number]))
+                if self._is_founded(keyframe):
+                    return keyframe
+        return None
+
+    def snapshot(self, place: KeyframePlace) -> Snapshot:
+        """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
+        return self.believing_index(lambda: self._snapshot(place))
+
+    def _snapshot(self, place: KeyframePlace) -> Snapshot:
+        self._ensure_known_kinds()
+        if place.is_full:
+            return self._decode_full(place)
+        full = self._find_full(place)
+        if full is None:
+            raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
+        baseline = self._decode_full(full)
+        payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
+        tick, snapshot = decode_delta(payload, baseline, place.entry.offset)
+        return _of_tick(tick, snapshot, place.entry)
+
+    # --- blocks
+
+    def believing_index(self, action: Callable[[], T]) -> T:
+        """Run action; if the index led it astray, find the blocks by their headers and run it once more."""
+        try:
+            return action()
+        except (CorruptError, TornError, MissingTickError) as error:
+            if isinstance(error, MissingTickError) and (not error.damaged or self._drop_of(error.tick) is not None):
+                raise
+            before = [segment.contents for segment in self.segments]
+            if self._hopped or not self.distrust_index():
+                raise
+            try:
+                return action()
+            except (CorruptError, TornError, MissingTickError):
+                for segment, contents in zip(self.segments, before, strict=True):
+                    segment.take(contents)  # The index was not to blame.
+                self._arrange()
+                raise error from None
+
+    def distrust_index(self) -> bool:
+        """Find the blocks again by their headers; True if that gave other blocks than the index did."""
+        self._hopped = True
+        by_index = [segment for segment in self.segments if segment.contents.by_index]
+        differs = [segment.rescan() for segment in by_index]
+        if by_index:
+            self._arrange()
+        return any(differs)
+
+    def _ensure_known_kinds(self) -> None:
+        unknown = sorted(kind for kind in self._kinds if kind not in _KINDS and not kind & OPTIONAL_KIND)
+        if unknown:
+            raise UnsupportedVersionError(f"blocks of kind {unknown}", f"kinds {sorted(_KINDS)}")
+
+    def _read_frames(self, segment: int, entry: Entry, end_offset: int) -> list[Frame]:
+        owner = self._by_number[segment]
+        owner.read(entry.offset, min(end_offset - entry.offset, WINDOW_BYTES))  # Into the window.
+        header = read_header(owner.read, entry.offset, owner.contents.marker)
+        if entry_of(header) != entry:
+            raise CorruptError(entry.offset, "another block than the one that the index names")
+        return decode_frames(header, read_payload(owner.read, header))
+
+    def _read_full(self, place: KeyframePlace) -> Snapshot:
+        payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
+        tick, snapshot = decode_full(payload, place.entry.offset)
+        return _of_tick(tick, snapshot, place.entry)
+
+
+def _of_tick(tick: int, snapshot: Snapshot, entry: Entry) -> Snapshot:
+    if tick != entry.first_tick:
+        raise CorruptError(entry.offset, f"a keyframe of tick {tick} in a block of tick {entry.first_tick}")
+    return snapshot

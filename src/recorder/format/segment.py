@@ -1,0 +1,79 @@
+"""Read one file of a tape: few large reads, blocks joined from their pieces."""
+
+from __future__ import annotations
+
+from recorder.errors import CorruptError, TornError
+from recorder.format.block import Flags
+from recorder.format.contents import Contents, LazyPart, Read, read_header, read_payload
+from recorder.format.index import Entry, entry_of
+from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
+from recorder.format.scan import scan_contents
+
+WINDOW_BYTES = 1 << 18  # What one read brings: the frames of an interval, and often its keyframe.
+KNOWN_READ_BYTES_MAX = 64 << 20  # A keyframe up to this size is read at once.
+
+
+class Segment:
+    """One file of a tape.
+
+    Attributes:
+        number: of the segment.
+        contents: what is in it.
+        clip: blocks from this offset on do not count; None if all do. A clipped segment is not read by its index.
+    """
+
+    def __init__(self, number: int, read: Read, contents: Contents, clip: int | None = None) -> None:
+        self.number = number
+        self.clip = clip
+        self._read = read
+        self._window: tuple[int, bytes] = (0, b"")
+        self.take(contents)
+
+    def take(self, contents: Contents) -> None:
+        """Use these contents from now on."""
+        self.contents = contents
+        parts = contents.parts
+        if self.clip is not None:
+            parts = [_clipped(part, self.clip) for part in parts]
+        self.parts = parts
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to size bytes from offset on, from a window of what was read last if they are there."""
+        start, data = self._window
+        if start <= offset and offset + size <= start + len(data):
+            return data[offset - start : offset - start + size]
+        data = self._read(offset, max(size, WINDOW_BYTES))
+        self._window = (offset, data)
+        return data[:size]
+
+    def rescan(self) -> bool:
+        """Find the blocks by their headers; whether that gave other blocks than before."""
+        try:
+            before: list[Entry] | None = self.contents.entries
+        except (CorruptError, TornError):
+            before = None
+        self.take(scan_contents(self._read, self.contents.size_bytes))
+        return before != self.contents.entries
+
+    def joined(self, entry: Entry, end_offset: int) -> bytes:
+        """The payload of a block and of those that continue it. Raises CorruptError or TornError."""
+        self.read(entry.offset, min(max(end_offset - entry.offset, 1), KNOWN_READ_BYTES_MAX))  # Into the window.
+        parts: list[bytes] = []
+        total, offset, wanted = 0, entry.offset, entry.seq
+        while True:
+            header = read_header(self.read, offset, self.contents.marker)
+            expected = bool(header.flags & Flags.CONTINUATION) if parts else entry_of(header) == entry
+            if (header.seq, header.kind) != (wanted, entry.kind) or not expected:
+                raise CorruptError(offset, "another block than the one that was expected here")
+            total += header.raw_bytes
+            if total > KEYFRAME_RAW_BYTES_MAX:
+                raise CorruptError(entry.offset, f"a keyframe of more than {KEYFRAME_RAW_BYTES_MAX} bytes")
+            parts.append(read_payload(self.read, header))
+            if not header.flags & Flags.CONTINUES:
+                return b"".join(parts) if len(parts) > 1 else parts[0]
+            offset, wanted = header.end_offset, wanted + 1
+
+
+def _clipped(part: LazyPart, clip: int) -> LazyPart:
+    clipped = part.load().before(clip)
+    return LazyPart(clipped.summary(0), lambda: clipped)

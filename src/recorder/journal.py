@@ -1,0 +1,169 @@
+"""The tick journal: each frame in memory-mapped storage before ``step`` returns, so that kill -9 loses none.
+
+A store into a mapped file is in the system's hands at once, whatever becomes of the process. The frames stay there
+until the writer's thread has put them into a block of the tape.
+
+Invariants:
+    1. An area is written anew only after all of its frames are in the tape, or lost for good and noted there.
+    2. A record's size is stored last, and its checksum is over the generation of its area.
+    3. The journal that takes the place of a smaller one is complete before it does.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import google_crc32c
+
+from recorder.format.journal import (
+    AREA_COUNT,
+    AREA_HEADER,
+    HEADER_BYTES,
+    RECORD_HEAD_BYTES,
+    area_salt,
+    encode_area_header,
+    encode_journal_header,
+    journal_bytes,
+)
+from recorder.logfile import Buffer, Files
+from recorder.writer import Writer
+
+AREA_BYTES = 1 << 20  # Thousands of ordinary frames; the writer needs milliseconds to put them into the tape.
+SLOW_AREA_BYTES_MAX = 32 << 20  # While the disk is slow the areas grow up to here; then the simulation waits.
+
+_U32 = struct.Struct("<I")
+_pack_u32 = _U32.pack_into
+_extend_crc = google_crc32c.extend
+_TICK = struct.Struct(">Q")
+_TICK_OFFSET = 2  # Of the tick in an encoded frame, behind the array's and the integer's own bytes.
+
+
+class Journal:
+    """Where frames are safe until they are in the tape; used by the simulation's thread."""
+
+    def __init__(self, files: Files, run_id: bytes, writer: Writer, on_failure: Callable[[OSError], None]) -> None:
+        """Make the journal. Raises OSError, for example where there is no room for it.
+
+        on_failure: called when it can no longer be used, before frames go without it.
+        """
+        self._files = files
+        self._run_id = run_id
+        self._writer = writer
+        self._on_failure = on_failure
+        self._generation = 0
+        self._suspended = False
+        self._place = self._end = self._full_end = 0
+        self._last_ticks = [-1] * AREA_COUNT
+        self._map(AREA_BYTES, [])
+
+    def put(self, tick: int, frame: bytes) -> None:
+        """Keep the frame of tick. Raises WriterFailedError if it waits for a writer that fails."""
+        size = len(frame)
+        place = self._place
+        end = place + RECORD_HEAD_BYTES + size
+        if end > self._end:
+            if not self._make_room(size):
+                return
+            place = self._place
+            end = place + RECORD_HEAD_BYTES + size
+        memory = self._memory
+        memory[place + RECORD_HEAD_BYTES : end] = frame
+        _pack_u32(memory, place + 4, _extend_crc(self._salt, frame))
+        _pack_u32(memory, place, size)
+        self._place = end
+        self._last_ticks[self._area] = tick
+
+    def close(self) -> None:
+        """Take the journal away: all is in the tape. Raises OSError."""
+        self._files.remove_journal()
+
+    def _make_room(self, size: int) -> bool:
+        """Let the next record begin where a frame of size bytes fits; False if it has to go without the journal."""
+        needed = AREA_HEADER.size + RECORD_HEAD_BYTES + size
+        while True:
+            other = 1 - self._area
+            is_free = self._last_ticks[other] <= self._writer.written_tick
+            if is_free and needed <= self._area_bytes:
+                self._suspended = False
+                self._begin_area(other)
+                return True
+            if self._writer.failing:
+                if not self._suspended:
+                    self._suspended = True
+                    self._on_failure(OSError("the disk refuses, and the journal is full"))
+                return False
+            if needed > self._area_bytes or self._area_bytes < SLOW_AREA_BYTES_MAX:
+                return self._grow(needed)
+            self._writer.wait_until(self._need_not_wait)
+
+    def _need_not_wait(self) -> bool:
+        return self._writer.failing or self._last_ticks[1 - self._area] <= self._writer.written_tick
+
+    def _grow(self, needed: int) -> bool:
+        """Replace the journal by one with larger areas that holds what the tape does not have yet."""
+        kept = self._kept()
+        area_bytes = 2 * self._area_bytes
+        while area_bytes < AREA_HEADER.size + sum(map(len, kept)) + RECORD_HEAD_BYTES * len(kept) + needed:
+            area_bytes *= 2
+        try:
+            self._map(area_bytes, kept)
+        except OSError as error:
+            if not self._suspended:
+                self._suspended = True
+                self._on_failure(error)
+            return False
+        self._suspended = False
+        return True
+
+    def _kept(self) -> list[bytes]:
+        """The frames that are not in the tape, in the order of their ticks."""
+        kept = []
+        for area in (1 - self._area, self._area):
+            place, end = self._start_of(area) + AREA_HEADER.size, self._place if area == self._area else self._full_end
+            while self._last_ticks[area] > self._writer.written_tick and place < end:
+                (size,) = _U32.unpack_from(self._memory, place)
+                frame = self._memory[place + RECORD_HEAD_BYTES : place + RECORD_HEAD_BYTES + size]
+                place += RECORD_HEAD_BYTES + size
+                if _TICK.unpack_from(frame, _TICK_OFFSET)[0] > self._writer.written_tick:
+                    kept.append(bytes(frame))
+        return kept
+
+    def _map(self, area_bytes: int, frames: list[bytes]) -> None:
+        """A new journal whose first area holds frames."""
+
+        def fill(memory: Buffer) -> None:
+            memory[:HEADER_BYTES] = encode_journal_header(self._run_id, area_bytes)
+            place = HEADER_BYTES + AREA_HEADER.size
+            memory[HEADER_BYTES:place] = encode_area_header(self._run_id, generation)
+            for frame in frames:
+                end = place + RECORD_HEAD_BYTES + len(frame)
+                memory[place:end] = _U32.pack(len(frame)) + _U32.pack(_extend_crc(salt, frame)) + frame
+                place = end
+
+        generation = self._generation + 1
+        salt = area_salt(self._run_id, generation)
+        self._memory = self._files.map_journal(journal_bytes(area_bytes), fill)
+        self._generation, self._salt, self._area_bytes = generation, salt, area_bytes
+        self._area = 0
+        self._place = HEADER_BYTES + AREA_HEADER.size + sum(map(len, frames)) + RECORD_HEAD_BYTES * len(frames)
+        self._end = HEADER_BYTES + area_bytes
+        self._full_end = 0
+        self._last_ticks = [-1] * AREA_COUNT
+        if frames:
+            self._last_ticks[0] = _TICK.unpack_from(frames[-1], _TICK_OFFSET)[0]
+
+    def _begin_area(self, area: int) -> None:
+        start = self._start_of(area)
+        self._full_end = self._place  # Of the area that is left.
+        self._generation += 1
+        self._salt = area_salt(self._run_id, self._generation)
+        _pack_u32(self._memory, start + AREA_HEADER.size, 0)
+        self._memory[start : start + AREA_HEADER.size] = encode_area_header(self._run_id, self._generation)
+        self._area = area
+        self._place = start + AREA_HEADER.size
+        self._end = start + self._area_bytes
+        self._last_ticks[area] = -1
+
+    def _start_of(self, area: int) -> int:
+        return HEADER_BYTES + area * self._area_bytes

@@ -1,0 +1,41 @@
+"""What the files of one tape are called: the tape itself, its further segments, its journal, what was set aside.
+
+A tape is known by the name of its first segment: ``run.tape``, then ``run.tape.1``, ``run.tape.2``. While it is written
+it has a journal, ``run.tape.journal``. ``run.tape.torn-N`` holds bytes that a crash left half written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+JOURNAL_SUFFIX = ".journal"
+_SEGMENT_NUMBER = re.compile(r"\.([1-9]\d{0,7})")
+
+
+def segment_path(path: str | os.PathLike[str], number: int) -> Path:
+    """The file of a segment; number 0 is the tape's own name."""
+    return Path(path) if number == 0 else Path(f"{os.fspath(path)}.{number}")
+
+
+def journal_path(path: str | os.PathLike[str]) -> Path:
+    """The journal beside a tape."""
+    return Path(f"{os.fspath(path)}{JOURNAL_SUFFIX}")
+
+
+def torn_path(path: str | os.PathLike[str]) -> Path:
+    """The first name that is free for a torn tail."""
+    number = 1
+    while (found := Path(f"{os.fspath(path)}.torn-{number}")).exists():
+        number += 1
+    return found
+
+
+def segment_numbers(path: str | os.PathLike[str]) -> list[int]:
+    """The numbers of the segments that there are, ascending. Raises FileNotFoundError if the first one is missing."""
+    whole = Path(path)
+    whole.stat()
+    names = (other.name for other in whole.parent.iterdir() if other.name.startswith(whole.name))
+    matches = (_SEGMENT_NUMBER.fullmatch(name[len(whole.name) :]) for name in names)
+    return sorted([0, *(int(match[1]) for match in matches if match)])

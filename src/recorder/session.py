@@ -1,0 +1,72 @@
+"""What a recorder goes on with: open files, a log, settings; and META, which says how it all was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from recorder.environment import describe_environment
+from recorder.format.limits import META_BYTES_MAX
+from recorder.format.plain_data import decode_plain, encode_plain
+from recorder.logfile import Files
+from recorder.segments import SegmentedLog
+from recorder.settings import Settings
+from sim.kernel.hashing import HASH_NAME
+from sim.kernel.keyed_random import GENERATOR_NAME
+from sim.kernel.registry import Origin
+
+
+@attrs.frozen
+class Session:
+    """One time that a tape is open for writing.
+
+    Attributes:
+        files, log: of the tape.
+        settings: how it is recorded.
+        run_id: 16 bytes.
+        tick: the last one on the tape; 0 for a new one, whose first keyframe is still to come.
+    """
+
+    files: Files
+    log: SegmentedLog
+    settings: Settings
+    run_id: bytes
+    tick: int
+
+
+def describe(simulation: object, adapted: Any, settings: Settings, notes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """META: what a reader needs to build the simulation again and to judge a difference."""
+    origin = getattr(adapted, "origin", None)
+    world = None
+    if isinstance(origin, Origin):
+        world = {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
+    described: dict[str, Any] = {
+        "world": world,
+        "simulation": f"{type(simulation).__module__}.{type(simulation).__qualname__}",
+        "mode": "events",
+        "hash": HASH_NAME,
+        "random": GENERATOR_NAME,
+        "settings": attrs.asdict(settings),
+        "notes": dict(notes or {}),
+    }
+    if not settings.deterministic:
+        described["environment"] = describe_environment()
+        described["created"] = datetime.now(UTC).isoformat(timespec="seconds")
+    return described
+
+
+def meta_maker(described: dict[str, Any]) -> Callable[[int, int], bytes]:
+    """What makes the META payloads of further segments: the same, and where the segment goes on from."""
+    return lambda number, after: encode_plain({**described, "segment": {"number": number, "after": after}})
+
+
+def encode_small(value: Any, what: str) -> bytes:
+    """Plain data that goes into META or END. Raises TypeError or ValueError if it cannot be read back from there."""
+    encoded = encode_plain(value)
+    decode_plain(encoded)
+    if len(encoded) > META_BYTES_MAX:
+        raise ValueError(f"{what} takes {len(encoded)} bytes, more than {META_BYTES_MAX}")
+    return encoded
