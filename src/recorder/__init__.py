@@ -7,8 +7,10 @@ ensure_not_shadowed("sim", __name__)
 from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named before it makes these imports fail
     CorruptError,
     DesyncError,
+    ForkedRecorderError,
     MissingTickError,
     RecordingError,
+    RecordingWarning,
     SimulationFailedError,
     TornError,
     UnreadableError,
@@ -16,17 +18,21 @@ from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named 
     WriterFailedError,
 )
 from recorder.recorder import Recorder, RecorderStatistics  # noqa: E402
+from recorder.resume import resume  # noqa: E402
 
 __all__ = [
     "CorruptError",
     "DesyncError",
+    "ForkedRecorderError",
     "MissingTickError",
     "Recorder",
     "RecorderStatistics",
     "RecordingError",
+    "RecordingWarning",
     "SimulationFailedError",
     "TornError",
     "UnreadableError",
     "UnsupportedVersionError",
     "WriterFailedError",
+    "resume",
 ]

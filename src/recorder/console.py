@@ -1,6 +1,6 @@
 """What both commands share: one line for a mistake, the exit codes, progress bars on a terminal.
 
-Exit codes: 0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted.
+Exit codes: 0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted; 143 terminated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from recorder.errors import (
 )
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
-SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 5, 130, 143
 
 
 def version() -> str:
@@ -108,7 +108,7 @@ Whole = Annotated[int, Parameter(converter=whole_number)]
 
 
 @contextmanager
-def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     """A progress bar on stderr if that is a terminal; gives a function that takes how far the work is."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:

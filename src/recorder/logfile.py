@@ -130,7 +130,7 @@ class TapeFiles:
             if segment == 0:
                 _lock(file.descriptor, path)
             if more_flags:
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except BaseException:
             os.close(file.descriptor)
             raise
@@ -161,7 +161,7 @@ class TapeFiles:
             file.fdatasync()
         finally:
             os.close(file.descriptor)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
         return os.fspath(path)
 
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
@@ -205,7 +205,7 @@ def _lock(descriptor: int, path: Path) -> None:
         raise BlockingIOError(errno.EWOULDBLOCK, "another process is recording into this tape", str(path)) from None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a file's name durable: a synced file in an unsynced folder can vanish with the power."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -23,6 +23,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import RUN_ID_BYTES, make_file_header
@@ -32,11 +33,11 @@ from recorder.format.plain_data import PlainEncoder, decode_plain
 from recorder.journal import Journal
 from recorder.logfile import Files, TapeFiles
 from recorder.segments import SegmentedLog
-from recorder.session import Session, describe, encode_small, meta_maker
+from recorder.session import Resumed, Session, describe, encode_small, meta_maker
 from recorder.settings import Durability, OnError, Settings, make_settings
 from recorder.writer import KeyframeJob, Writer, WriterStatistics
 from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
-from sim.kernel.simulation import ArenaOfSaved, as_simulation
+from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
 from sim.kernel.state import Snapshot, State
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
@@ -141,12 +142,17 @@ class Recorder:
 
     @classmethod
     def resuming(
-        cls, path: str | os.PathLike[str], simulation: Any, session: Session, changes: ChangeTracking = "auto"
+        cls,
+        path: str | os.PathLike[str],
+        simulation: Simulation,
+        session: Session,
+        resumed: Resumed,
+        changes: ChangeTracking = "auto",
     ) -> Self:
         """Go on with a tape that was opened again; the simulation is in the state of its last tick. See resume."""
         self = cls.__new__(cls)
-        adapted = as_simulation(simulation)
-        self._start(path, adapted, _find_source(adapted, changes), session, adapted.state.snapshot())
+        self._start(path, simulation, _find_source(simulation, changes), session, simulation.state.snapshot())
+        self.resumed = resumed
         return self
 
     def _start(
@@ -159,6 +165,8 @@ class Recorder:
     ) -> None:
         self.simulation = simulation
         self.path = path
+        self.meta = session.described
+        self.resumed: Resumed | None = None  # What was found, if this goes on with an older recording.
         self.tick = session.tick
         self._settings = settings = session.settings
         self._files = session.files
@@ -243,6 +251,17 @@ class Recorder:
         """
         self._ensure_usable()
         self._writer.flush()
+
+    def write_out(self, path: str | os.PathLike[str], outcome: Any = None) -> tuple[int, int]:
+        """Copy what is kept now into a new sealed tape, and go on recording; its first and last tick.
+
+        For a ring whose run has come upon something that should not be lost. outcome: as for close.
+        Raises FileExistsError, OSError, WriterFailedError; TypeError or ValueError for an outcome that is not plain.
+        """
+        self._ensure_usable()
+        encode_small(outcome, "the outcome")
+        self._writer.flush(sync=False)
+        return copy_run(self.path, path, {"reason": "written out"} if outcome is None else outcome)
 
     def close(self, outcome: Any = None) -> None:
         """Write what is left, seal the tape and stop the writer; a second call does nothing.
@@ -374,7 +393,7 @@ def _create(files: Files, encoder: SegmentEncoder, described: dict[str, Any], se
         files.remove(0)
         files.release()
         raise
-    return Session(files, log, settings, encoder.header.run_id, 0)
+    return Session(files, log, settings, encoder.header.run_id, described, 0)
 
 
 def _find_source(simulation: Any, changes: ChangeTracking) -> Callable[[State], ChangeSource]:

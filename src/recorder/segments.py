@@ -217,6 +217,8 @@ class SegmentedLog:
 
     def drop_front(self, keep_ticks: int | None, keep_s: float | None) -> None:
         """Remove the segments that a ring no longer needs. Raises OSError."""
+        if keep_ticks is None and keep_s is None:
+            return
         now_s, last_tick = time.monotonic(), self.encoder.last_tick
         while self._past:
             past = self._past[0]

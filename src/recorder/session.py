@@ -27,6 +27,7 @@ class Session:
         files, log: of the tape.
         settings: how it is recorded.
         run_id: 16 bytes.
+        described: META, without what is about single files.
         tick: the last one on the tape; 0 for a new one, whose first keyframe is still to come.
     """
 
@@ -34,7 +35,25 @@ class Session:
     log: SegmentedLog
     settings: Settings
     run_id: bytes
+    described: dict[str, Any]
     tick: int
+
+
+@attrs.frozen
+class Resumed:
+    """What was found when a tape was opened again.
+
+    Attributes:
+        tick: the last one on it, from which the recording goes on.
+        keyframe_tick: from which the state of that tick was made.
+        torn_file: where the torn tail was kept; None if there was none.
+        journal_ticks: how many ticks came from the journal.
+    """
+
+    tick: int
+    keyframe_tick: int
+    torn_file: str | None
+    journal_ticks: int
 
 
 def describe(simulation: object, adapted: Any, settings: Settings, notes: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from recorder.console import (
     DIFFERS,
     INCOMPLETE,
     SAME,
+    NotNegative,
     Positive,
     UsageError,
     Whole,
@@ -24,8 +25,18 @@ from recorder.console import (
     version,
 )
 from replayer.desync.dump import write_state
-from replayer.reports import print_report, print_tape, report_facts, tape_facts
+from replayer.repair import repair_tape
+from replayer.reports import (
+    print_repair,
+    print_report,
+    print_tape,
+    repair_facts,
+    report_facts,
+    tail_lines,
+    tape_facts,
+)
 from replayer.show import describe_field, picture, state_summary, to_json
+from replayer.tail import Tail
 from replayer.tape import Tape
 from replayer.timeline import Timeline
 from replayer.verify import check_seal, verify_tape
@@ -44,7 +55,9 @@ app = App(
     "  replay info\n"
     "  replay seek --tick 2500 --picture\n"
     "  replay seek run.tape --tick -1 --json\n"
-    "  replay verify run.tape --jobs 2",
+    "  replay verify run.tape --jobs 2\n"
+    "  replay tail run.tape                   follow a recording while it runs\n"
+    "  replay repair broken.tape -o good.tape",
     help_format="plaintext",
     version=version,
     suppress_keyboard_interrupt=False,
@@ -55,29 +68,33 @@ Sim = Annotated[str | None, Parameter(name="--sim")]
 
 
 @app.command
-def info(tape: Path | None = None, /, *, as_json: Json = False) -> int:
+def info(
+    tape: Path | None = None, /, *, fast: Annotated[bool, Parameter(negative="")] = False, as_json: Json = False
+) -> int:
     """Say what a tape holds and what state it is in.
 
     Example: replay info recordings/quiet-meadow-1.tape
 
-    Headers are read, not contents: replay verify reads everything.
+    Every block is read and its checksum compared; replay verify re-simulates everything, too.
 
-    Exit code: 0 sealed and, as far as headers show, whole, 3 incomplete (all before the end is good), 4 corrupt, 5 no tape.
+    Exit code: 0 sealed and whole, 3 incomplete (all before the end is good), 4 corrupt, 5 no tape.
 
     Parameters
     ----------
     tape
         The tape; by default the newest in recordings/.
+    fast
+        Believe the index, or, without one, the blocks' headers; read no contents.
     as_json
         Print one JSON object.
     """
     with Tape(_choose(tape)) as opened:
-        facts = tape_facts(opened)
+        facts = tape_facts(opened, check=not fast)
         if as_json:
             print(json.dumps(facts, indent=1))
         else:
-            print_tape(opened, facts)
-        return STATUS_CODES[opened.status]
+            print_tape(facts)
+        return STATUS_CODES[facts["status"]]
 
 
 @app.command
@@ -196,7 +213,7 @@ def verify(
         return _verify_headers(path, as_json=as_json)
     with Tape(path) as opened:
         _note_version(opened)
-        tick_count = opened.last_tick - opened.first_tick + 1
+        tick_count = opened.last_tick - opened.first_tick + 1 if opened.keyframes else 0
     with progress_bar("verifying", tick_count, quiet=as_json) as show:
         report = verify_tape(
             path,
@@ -228,6 +245,81 @@ def _verify_headers(path: Path, *, as_json: bool) -> int:
             print(f"{path}: {status}, {blocks:,} blocks")
             print("\n".join(f"  {problem}" for problem in problems), end="\n" if problems else "")
         return STATUS_CODES[status]
+
+
+@app.command
+def tail(
+    tape: Path | None = None,
+    /,
+    *,
+    last: Annotated[NotNegative, Parameter(name=["--last", "-n"])] = 10,
+    follow: bool = True,
+    as_json: Json = False,
+) -> int:
+    """Follow a recording while it is written: one line a tick, until it is closed or Ctrl-C is pressed.
+
+    Example: replay tail run.tape --last 3
+
+    Only whole blocks are shown, so that a tick appears up to a second after it happened. Whoever writes the tape does
+    not notice; if it dies, the tail waits for it to be resumed.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    last
+        Begin with so many of the ticks that are there already.
+    follow
+        With --no-follow, stop when all that is there has been shown.
+    as_json
+        Print one JSON object a line.
+    """
+    path = _choose(tape)
+    with Tail(path) as followed:
+        try:
+            for line in tail_lines(followed, last, follow=follow, as_json=as_json):
+                print(line, flush=True)
+        except KeyboardInterrupt:
+            return SAME  # That is how one leaves a tail.
+    return SAME
+
+
+@app.command
+def repair(
+    tape: Path,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    as_json: Json = False,
+    sim: Sim = None,
+) -> int:
+    """Write a sound copy of a damaged tape: what is whole is copied, keyframes are re-simulated and proved by hash.
+
+    Example: replay repair broken.tape -o repaired.tape
+
+    The original is left as it is. Ticks whose inputs are lost cannot be made again: the new tape says which.
+
+    Exit code: 0 nothing is lost, 3 some ticks are, 5 nothing can be read.
+
+    Parameters
+    ----------
+    tape
+        The damaged tape.
+    output
+        The new tape, which must not exist; by default NAME-repaired.tape beside the old one.
+    as_json
+        Print one JSON object.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    """
+    target = output if output is not None else tape.with_name(f"{tape.stem}-repaired{tape.suffix}")
+    with progress_bar("repairing", 1, quiet=as_json) as show:
+        report = repair_tape(tape, target, _factory(sim), progress=lambda done, total: show(done / max(1, total)))
+    if as_json:
+        print(json.dumps(repair_facts(report), indent=1))
+    else:
+        print_repair(tape, report)
+    return INCOMPLETE if report.lost_ticks or report.lost_keyframe_ticks else SAME
 
 
 # --- choosing

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from recorder.console import bytes_text
+from recorder.errors import RecordingError
+from recorder.format.contents import Damage
+from recorder.format.frame import Frame
 from replayer.desync.dump import difference_lines
 from replayer.desync.finding import Finding
+from replayer.repair import RepairReport
 from replayer.show import to_json
+from replayer.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.tape import Tape
 from replayer.verify import Report
 
 
-def tape_facts(tape: Tape) -> dict[str, Any]:
-    """What ``replay info --json`` prints."""
+def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
+    """What ``replay info --json`` prints. check: read every block whole, instead of believing the index."""
+    if check:
+        tape.distrust_index()
     meta = tape.meta
     settings = meta.get("settings") or meta  # Tapes of format 0.1 have them among the rest.
     world = meta.get("world") or {}
     has_state = bool(tape.keyframes)
     fulls = sum(place.is_full for place in tape.keyframes)
-    return {
+    facts = {
         "tape": str(tape.path),
         "run_id": tape.run_id,
         "world": world.get("name"),
@@ -33,6 +42,7 @@ def tape_facts(tape: Tape) -> dict[str, Any]:
         "first_tick": tape.first_tick if has_state else None,
         "last_tick": tape.last_tick if has_state else None,
         "sealed": tape.sealed,
+        "being_written": not tape.sealed and tape.is_being_written(),
         "status": tape.status,
         "outcome": to_json(tape.outcome),
         "bytes": tape.size_bytes,
@@ -50,6 +60,7 @@ def tape_facts(tape: Tape) -> dict[str, Any]:
         "dropped_ticks": [
             {"first_tick": drop.first_tick, "last_tick": drop.last_tick, "why": drop.why} for drop in tape.drops
         ],
+        "checked": check,
         "damages": [
             {
                 "segment": damage.segment,
@@ -61,11 +72,53 @@ def tape_facts(tape: Tape) -> dict[str, Any]:
             for damage in tape.damages
         ],
     }
+    if check and has_state:
+        _check_contents(tape, facts)
+    return facts
 
 
-def print_tape(tape: Tape, facts: dict[str, Any]) -> None:
+def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
+    """Add what reading every block shows to facts."""
+    problems = tape.check_blocks()
+    facts["damaged_blocks"] = [str(problem) for problem in problems]
+    if problems:
+        facts["status"] = "corrupt"
+        unread = _ticks_that_fail(tape)
+        facts["missing_ticks"] = _ranges(
+            {tick for first, last in facts["missing_ticks"] for tick in range(first, last + 1)} | unread
+        )
+
+
+def _ticks_that_fail(tape: Tape) -> set[int]:
+    """The ticks whose frames cannot be read."""
+    failed = set()
+    for tick in range(tape.first_tick + 1, tape.last_tick + 1):
+        try:
+            tape.frame(tick)
+        except RecordingError:
+            failed.add(tick)
+    return failed
+
+
+def _ranges(ticks: set[int]) -> list[list[int]]:
+    """Ticks as ranges, first and last."""
+    ranges: list[list[int]] = []
+    for tick in sorted(ticks):
+        if ranges and ranges[-1][1] == tick - 1:
+            ranges[-1][1] = tick
+        else:
+            ranges.append([tick, tick])
+    return ranges
+
+
+def print_tape(facts: dict[str, Any]) -> None:
     """Print what ``replay info`` says; facts: of tape_facts."""
-    sealed = "sealed" if facts["sealed"] else "not sealed: the recording did not end properly, or is still going on"
+    sealed = (
+        "sealed"
+        if facts["sealed"]
+        else "not sealed: "
+        + ("it is being recorded" if facts["being_written"] else "the recording did not end properly")
+    )
     print(f"{facts['tape']}: {facts['status']}, {sealed}")
     if facts["world"] is not None:
         named = f"{facts['scenario']}, " if facts["scenario"] else ""
@@ -77,8 +130,10 @@ def print_tape(tape: Tape, facts: dict[str, Any]) -> None:
     else:
         count = facts["last_tick"] - facts["first_tick"] + 1
         each = facts["bytes"] / max(1, count - 1)
-        print(f"  ticks: {facts['first_tick']:,} to {facts['last_tick']:,}")
-        print(f"  size: {bytes_text(facts['bytes'])}, {each:,.0f} bytes a tick")
+        journal = f", the last {facts['journal_ticks']:,} in the journal" if facts["journal_ticks"] else ""
+        print(f"  ticks: {facts['first_tick']:,} to {facts['last_tick']:,}{journal}")
+        files = f" in {len(facts['segments'])} files" if len(facts["segments"]) > 1 else ""
+        print(f"  size: {bytes_text(facts['bytes'])}{files}, {each:,.0f} bytes a tick")
     print(
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
         f"every {facts['keyframe_interval_ticks']} ticks"
@@ -91,11 +146,30 @@ def print_tape(tape: Tape, facts: dict[str, Any]) -> None:
         environment = facts["environment"] or {}
         print(f"  recorded: {facts['created']}, " + ", ".join(f"{key} {value}" for key, value in environment.items()))
     print(f"  run: {facts['run_id'] or 'unknown, the file header is damaged'}")
-    for first, final in facts["missing_ticks"]:
-        print(f"  missing: ticks {first:,} to {final:,}")
-    for damage in tape.damages:
-        kind = "torn" if damage.torn else "damaged"
-        print(f"  {kind}: bytes {damage.offset:,} to {damage.end_offset:,}: {damage.what}")
+    _print_losses(facts)
+
+
+def _print_losses(facts: dict[str, Any]) -> None:
+    """What is missing, why, and what can be done about it."""
+    dropped = {(drop["first_tick"], drop["last_tick"]): drop["why"] for drop in facts["dropped_ticks"]}
+    for (first, last), why in dropped.items():
+        print(f"  not kept: ticks {first:,} to {last:,}: {why}")
+    for first, last in facts["missing_ticks"]:
+        if not any(a <= first and last <= b for a, b in dropped):
+            print(f"  missing: ticks {first:,} to {last:,}")
+    for number in facts["missing_segments"]:
+        print(f"  missing: the file of segment {number}")
+    for damage in facts["damages"]:
+        kind = "torn" if damage["torn"] else "damaged"
+        where = f"segment {damage['segment']}, " if damage["segment"] > 0 else ""
+        print(f"  {kind}: {where}bytes {damage['offset']:,} to {damage['end_offset']:,}: {damage['what']}")
+    for problem in facts.get("damaged_blocks", []):
+        print(f"  damaged: {problem}")
+    if facts["status"] == "corrupt":
+        print(f"next: replay repair {facts['tape']}")
+    elif not facts["sealed"] and not facts["being_written"]:
+        how = f"record resume {facts['tape']}" if facts["world"] else f"recorder.resume({facts['tape']!r}, simulation)"
+        print(f"next: {how} goes on where it stopped")
 
 
 def report_facts(report: Report) -> dict[str, Any]:
@@ -105,6 +179,7 @@ def report_facts(report: Report) -> dict[str, Any]:
         "status": report.status,
         "verified_ticks": report.verified_ticks,
         "tick_count": report.tick_count,
+        "dropped_ticks": report.dropped_ticks,
         "first_bad": report.first_bad,
         "fields": [difference.field for finding in report.findings for difference in finding.differences],
         "problems": [str(problem) for problem in report.problems],
@@ -115,8 +190,11 @@ def report_facts(report: Report) -> dict[str, Any]:
 def print_report(path: Path, report: Report) -> None:
     """Print what ``replay verify`` says, on one screen."""
     if report.ok:
-        sealed = "" if report.status == "intact" else "; the tape is not sealed"
-        print(f"{path}: all {report.tick_count:,} ticks are the same{sealed}")
+        if report.dropped_ticks:
+            _print_proved_part(path, report)
+        else:
+            sealed = "" if report.status == "intact" else "; the tape is not sealed"
+            print(f"{path}: all {report.tick_count:,} ticks are the same{sealed}")
         return
     if report.first_bad is not None:
         print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it are the same")
@@ -130,6 +208,15 @@ def print_report(path: Path, report: Report) -> None:
         print(f"  dump: {report.dump_path}")
 
 
+def _print_proved_part(path: Path, report: Report) -> None:
+    """For a tape that says itself that some ticks are missing."""
+    unreached = report.tick_count - report.verified_ticks - report.dropped_ticks
+    print(
+        f"{path}: {report.verified_ticks:,} of {report.tick_count:,} ticks are the same; {report.dropped_ticks:,} were "
+        f"not kept, {unreached:,} lie between those and the next keyframe and cannot be reached"
+    )
+
+
 def _print_finding(finding: Finding) -> None:
     print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
     if finding.differences:
@@ -141,3 +228,74 @@ def _print_finding(finding: Finding) -> None:
         print(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     print(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
+
+
+def repair_facts(report: RepairReport) -> dict[str, Any]:
+    """What ``replay repair --json`` prints."""
+    return {
+        "tape": str(report.path),
+        "first_tick": report.first_tick,
+        "last_tick": report.last_tick,
+        "copied_keyframes": report.copied_keyframes,
+        "rebuilt_ticks": report.rebuilt_ticks,
+        "lost_keyframes": [{"tick": tick, "why": why} for tick, why in report.lost_keyframe_ticks],
+        "lost_ticks": [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in report.lost_ticks],
+    }
+
+
+def print_repair(source: Path, report: RepairReport) -> None:
+    """Print what ``replay repair`` did."""
+    print(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
+    print(f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and proved by hash")
+    for tick in report.rebuilt_ticks:
+        print(f"  rebuilt: the keyframe of tick {tick:,}")
+    for tick, why in report.lost_keyframe_ticks:
+        print(f"  lost: the keyframe of tick {tick:,}: {why}")
+    for first, last, why in report.lost_ticks:
+        print(f"  lost: ticks {first:,} to {last:,}: {why}")
+    if not report.lost_ticks and not report.lost_keyframe_ticks:
+        print("  nothing is lost")
+    print(f"next: replay verify {report.path}")
+
+
+def tail_lines(tail: Tail, last: int, *, follow: bool, as_json: bool) -> Iterator[str]:
+    """The lines that ``replay tail`` prints: the last ones that are there, then what comes."""
+    there: deque[Seen] = deque(maxlen=last)
+    count, ended = 0, None
+    for seen in tail.poll():
+        count += isinstance(seen, Frame)
+        if isinstance(seen, Ended):
+            ended = seen
+        elif not isinstance(seen, KeyframeSeen) or as_json:
+            there.append(seen)
+    if not as_json and count > last:
+        yield f"… {count - last:,} ticks before these"
+    yield from (_tail_line(seen, as_json=as_json) for seen in there)
+    if ended is not None:
+        yield _tail_line(ended, as_json=as_json)
+    elif follow:
+        yield from (_tail_line(seen, as_json=as_json) for seen in tail.follow())
+
+
+def _tail_line(seen: Seen, *, as_json: bool) -> str:
+    match seen:
+        case Frame():
+            facts: dict[str, Any] = {
+                "tick": seen.tick,
+                "state_hash": f"{seen.state_hash:016x}",
+                "inputs": to_json(seen.inputs),
+            }
+            text = f"tick {seen.tick:,}  {seen.state_hash:016x}  {json.dumps(facts['inputs'])}"
+        case KeyframeSeen():
+            facts = {"keyframe": seen.tick, "full": seen.is_full}
+            text = f"{'full' if seen.is_full else 'delta'} keyframe of tick {seen.tick:,}"
+        case Missed():
+            facts = {"missed": [seen.first_tick, seen.last_tick], "why": seen.why}
+            text = f"missing: ticks {seen.first_tick:,} to {seen.last_tick:,}: {seen.why}"
+        case Damage():
+            facts = {"damaged": [seen.offset, seen.end_offset], "segment": seen.segment, "what": seen.what}
+            text = f"damaged: bytes {seen.offset:,} to {seen.end_offset:,}: {seen.what}"
+        case Ended():
+            facts = {"ended": to_json(seen.outcome)}
+            text = f"sealed: {json.dumps(facts['ended'])}"
+    return json.dumps(facts) if as_json else text

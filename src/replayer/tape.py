@@ -5,22 +5,18 @@ Reads with pread and never maps the files, because a tape may still be growing o
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
-from recorder.format.assembly import Source, assemble
-from recorder.format.contents import Damage, NoTapeError, Read
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.contents import Damage
 from recorder.format.frame import Frame
-from recorder.format.journal import AREA_BYTES_MAX, journal_bytes
 from recorder.format.recording import Drop, KeyframePlace
 from recorder.format.segment import Segment
-from recorder.names import journal_path, segment_numbers, segment_path
+from recorder.reading import OpenTape, is_locked
 from sim.kernel.state import Snapshot
 
 Mode = Literal["salvage", "prefix", "strict"]
@@ -45,7 +41,7 @@ class Tape:
             raise ValueError(f'mode={mode!r}: "salvage", "prefix" or "strict" was expected')
         self.path = Path(path)
         self._mode = mode
-        self._descriptors: dict[int, int] = {}
+        self._files = OpenTape(path)
         try:
             self._open_and_assemble()
         except BaseException:
@@ -54,42 +50,13 @@ class Tape:
 
     def refresh(self) -> None:
         """Look at the files again: a tape that is being written has grown. Raises as opening it does."""
-        self.close()
         self._open_and_assemble()
 
     def _open_and_assemble(self) -> None:
-        # The journal first: what the writer moves from there into a block meanwhile is then seen twice, not never.
-        journal = self._read_journal()
-        sources = []
-        for number in segment_numbers(self.path):
-            try:
-                sources.append(self._open_segment(number))
-            except FileNotFoundError:
-                if number == 0:
-                    raise
-                continue  # A ring has just dropped it.
-        try:
-            self._assembled = assemble(sources, journal, believe_index=self._mode == "salvage")
-        except NoTapeError as error:
-            raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
-        self.recording = self._assembled.recording
+        self.assembled = self._files.assemble(believe_index=self._mode == "salvage")
+        self.recording = self.assembled.recording
         if self._mode != "salvage":
             self._obey_mode()
-
-    def _open_segment(self, number: int) -> Source:
-        path = segment_path(self.path, number)
-        descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        return Source(number, _reader(descriptor), found.st_size)
-
-    def _read_journal(self) -> bytes:
-        try:
-            with journal_path(self.path).open("rb") as file:
-                return file.read(journal_bytes(AREA_BYTES_MAX))
-        except FileNotFoundError:
-            return b""
 
     def _obey_mode(self) -> None:
         damage = next((damage for damage in self.damages if not damage.torn), None)
@@ -115,17 +82,17 @@ class Tape:
     @property
     def meta(self) -> dict[str, Any]:
         """How the recording was made (see SPEC.md, META); empty if all copies of it are damaged."""
-        return self._assembled.meta
+        return self.assembled.meta
 
     @property
     def run_id(self) -> str:
         """Hexadecimal; empty if it is lost."""
-        return self._assembled.run_id.hex()
+        return self.assembled.run_id.hex()
 
     @property
     def sealed(self) -> bool:
         """Whether the recording was closed properly."""
-        return self._assembled.final
+        return self.assembled.final
 
     @property
     def outcome(self) -> Any:
@@ -141,12 +108,12 @@ class Tape:
     @property
     def damages(self) -> list[Damage]:
         """Stretches of the files without sound blocks, as far as headers show."""
-        return self._assembled.damages
+        return self.assembled.damages
 
     @property
     def missing_segments(self) -> list[int]:
         """Numbers of segments that should be there."""
-        return self._assembled.missing_segments
+        return self.assembled.missing_segments
 
     @property
     def drops(self) -> list[Drop]:
@@ -161,7 +128,11 @@ class Tape:
     @property
     def status(self) -> str:
         """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
-        return self._assembled.status
+        return self.assembled.status
+
+    def is_being_written(self) -> bool:
+        """Whether a process is recording into this tape just now."""
+        return is_locked(self.path)
 
     @property
     def keyframes(self) -> list[KeyframePlace]:
@@ -238,8 +209,7 @@ class Tape:
 
     def close(self) -> None:
         """Close the files; a second call does nothing."""
-        while self._descriptors:
-            os.close(self._descriptors.popitem()[1])
+        self._files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -248,7 +218,3 @@ class Tape:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _reader(descriptor: int) -> Read:
-    return lambda offset, size: os.pread(descriptor, size, offset)

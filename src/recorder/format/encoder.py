@@ -54,7 +54,7 @@ class Piece:
         number: of this piece in its payload, from 0.
     """
 
-    kind: Kind
+    kind: int
     codec: Codec
     padded: bytes
     stored_bytes: int
@@ -69,7 +69,7 @@ class Piece:
 
 
 def make_piece(
-    kind: Kind,
+    kind: int,
     payload: bytes | memoryview,
     first_tick: int,
     *,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import bisect
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import attrs
 import numpy as np
@@ -52,6 +52,12 @@ class KeyframePlace:
     segment: int
     end_offset: int
 
+    @classmethod
+    def of(cls, part: Part, row: int, segment: int) -> Self:
+        """The keyframe in a row of a part of the index."""
+        entry = part.entry(row)
+        return cls(entry.first_tick, entry.kind == Kind.FULL, entry, segment, part.end_of(row))
+
 
 @attrs.frozen
 class Drop:
@@ -77,8 +83,7 @@ class _Place:
 
     def keyframe(self, part: Part, row: int) -> KeyframePlace:
         """The keyframe of a row."""
-        entry = part.entry(row)
-        return KeyframePlace(entry.first_tick, entry.kind == Kind.FULL, entry, self.segment.number, part.end_of(row))
+        return KeyframePlace.of(part, row, self.segment.number)
 
 
 class Recording:
@@ -117,6 +122,11 @@ class Recording:
         self.__dict__.pop("drops", None)
 
     # --- what there is
+
+    @property
+    def journal(self) -> list[Frame]:
+        """The frames that are in the journal only, in the order of their ticks."""
+        return list(self._journal.values())
 
     @property
     def journal_ticks(self) -> int:
@@ -163,13 +173,9 @@ class Recording:
     def _read_drop(segment: Segment, part: Part, row: int) -> Drop | None:
         entry = part.entry(row)
         try:
-            plain = decode_plain(segment.joined(entry, part.end_of(row)))
-        except (CorruptError, TornError, ValueError):
+            return decode_drop(segment.joined(entry, part.end_of(row)), entry.offset)
+        except (CorruptError, TornError):
             return None  # Its ticks are missing all the same; the damaged block is reported where blocks are checked.
-        match plain:
-            case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if first <= last:
-                return Drop(first, last, why)
-        return None
 
     @property
     def has_drops(self) -> bool:
@@ -247,7 +253,8 @@ class Recording:
         if drop is not None:
             return MissingTickError(tick, f"its frame could not be kept ({drop.why})", damaged=True)
         inside = bool(self._places) and self._block_last_tick >= tick and self._has_tick_inside(tick)
-        return MissingTickError(tick, "there is no frame of this tick on the tape", damaged=inside)
+        why = "the block that held its frame is damaged" if inside else "there is no frame of this tick on the tape"
+        return MissingTickError(tick, why, damaged=inside)
 
     def _drop_of(self, tick: int) -> Drop | None:
         return next((drop for drop in self.drops if drop.first_tick <= tick <= drop.last_tick), None)
@@ -284,6 +291,10 @@ class Recording:
     def snapshot(self, place: KeyframePlace) -> Snapshot:
         """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
         return self.believing_index(lambda: self._snapshot(place))
+
+    def payload(self, place: KeyframePlace) -> bytes:
+        """The payload of a keyframe, as it is on the tape. Raises CorruptError or TornError."""
+        return self._by_number[place.segment].joined(place.entry, place.end_offset)
 
     def _snapshot(self, place: KeyframePlace) -> Snapshot:
         self._ensure_known_kinds()
@@ -349,3 +360,14 @@ def _of_tick(tick: int, snapshot: Snapshot, entry: Entry) -> Snapshot:
     if tick != entry.first_tick:
         raise CorruptError(entry.offset, f"a keyframe of tick {tick} in a block of tick {entry.first_tick}")
     return snapshot
+
+
+def decode_drop(payload: bytes, offset: int) -> Drop:
+    """What a DROP block at offset says. Raises CorruptError if it is none."""
+    try:
+        match decode_plain(payload):
+            case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if first <= last:
+                return Drop(first, last, why)
+    except ValueError as error:
+        raise CorruptError(offset, f"a DROP block that cannot be decoded: {error}") from None
+    raise CorruptError(offset, "a DROP block without all of its parts")

@@ -44,7 +44,7 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
         file_header = decode_file_header(read(0, FILE_HEADER_BYTES))
         marker, offset = file_header.marker, file_header.size_bytes
     except (CorruptError, TornError) as error:
-        found = _find_block(read, 0, size_bytes, expected_marker)
+        found = find_block(read, 0, size_bytes, expected_marker)
         if found is None:
             raise NoTapeError(str(error)) from None
         marker, offset = found.marker, found.offset
@@ -115,7 +115,7 @@ class _Scan:
                 return offset + TRAILER_BYTES
         except CorruptError:
             pass
-        following = _find_block(self._read, offset + ALIGNMENT_BYTES, self._size_bytes, self._marker)
+        following = find_block(self._read, offset + ALIGNMENT_BYTES, self._size_bytes, self._marker)
         if following is not None:
             self.damages.append(Damage(offset, following.offset, _what(error), torn=False))
             return following.offset
@@ -157,7 +157,7 @@ def _what(error: CorruptError | TornError) -> str:
     return error.what if isinstance(error, CorruptError) else "the file ends inside a block"
 
 
-def _find_block(read: Read, offset: int, size_bytes: int, marker: bytes | None) -> BlockHeader | None:
+def find_block(read: Read, offset: int, size_bytes: int, marker: bytes | None) -> BlockHeader | None:
     """The first sound block header at or after offset, of this marker or, if None, of any."""
     place = -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     while place < size_bytes:

@@ -1,0 +1,178 @@
+"""Write a new tape from parts of another: to get a ring out, to repair. The new tape appears whole or not at all.
+
+Invariants:
+    1. Nothing is written over: the new tape's name must be free, when the copy begins and when it ends.
+    2. Until it is finished the copy has another name, ending in .part; an abandoned one is removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from recorder.errors import MissingTickError
+from recorder.format.assembly import Assembled
+from recorder.format.block import Flags
+from recorder.format.encoder import (
+    SegmentEncoder,
+    SeqReference,
+    delta_pieces,
+    drop_piece,
+    frames_piece,
+    full_pieces,
+    make_piece,
+)
+from recorder.format.file_header import make_file_header
+from recorder.format.frame import Frame, encode_frame
+from recorder.format.keyframe import encode_full
+from recorder.format.limits import FRAMES_RAW_BYTES, PIECE_RAW_BYTES
+from recorder.format.recording import KeyframePlace, Recording
+from recorder.logfile import TapeFiles, sync_folder
+from recorder.reading import OpenTape
+from recorder.segments import SegmentedLog
+from recorder.session import encode_small
+from sim.kernel.state import Snapshot
+
+
+class TapeCopy:
+    """A new tape while it is written; a context manager. Without ``finish`` nothing is left of it."""
+
+    def __init__(self, path: str | os.PathLike[str], run_id: bytes, meta: bytes) -> None:
+        """Raises FileExistsError if there is something at path, OSError if it cannot be written."""
+        self.path = Path(path)
+        self._ensure_free()
+        self._part = Path(f"{os.fspath(path)}.part")
+        self._part.unlink(missing_ok=True)  # Of a copy that was killed.
+        self._files = TapeFiles(self._part)
+        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
+        io = self._files.create(0)
+        self._log = SegmentedLog(self._files, io, encoder, lambda *_: meta, syncs=False, tell_durable=False)
+        self._io = io
+        self._log.start()
+        self._full: SeqReference | None = None
+        self._finished = False
+
+    def frames(self, frames: Sequence[Frame]) -> None:
+        """Add frames of consecutive ticks."""
+        group: list[bytes] = []
+        size, first = 0, 0
+        for frame in frames:
+            encoded = encode_frame(frame.tick, frame.state_hash, frame.encoded_inputs)
+            if group and size + len(encoded) > FRAMES_RAW_BYTES:
+                self._log.put([frames_piece(first, len(group), b"".join(group))])
+                group, size = [], 0
+            if not group:
+                first = frame.tick
+            group.append(encoded)
+            size += len(encoded)
+        if group:
+            self._log.put([frames_piece(first, len(group), b"".join(group))])
+        self._log.write()
+
+    def full(self, tick: int, snapshot: Snapshot, *, rebuilt: bool = False) -> None:
+        """Add a full keyframe; rebuilt: it was re-simulated, and proved by the recorded hash."""
+        flags = Flags.REBUILT if rebuilt else Flags(0)
+        payload = encode_full(tick, snapshot.hash(), snapshot)
+        pieces, self._full = full_pieces(tick, payload, flags)
+        self._log.put(pieces)
+        self._log.write()
+
+    def delta(self, tick: int, payload: bytes) -> None:
+        """Add a delta upon the last full keyframe, as it was recorded."""
+        assert self._full is not None, "a delta needs a full keyframe before it"
+        self._log.put(delta_pieces(tick, memoryview(payload), self._full))
+        self._log.write()
+
+    def drop(self, first_tick: int, last_tick: int, why: str) -> None:
+        """Write down that frames are missing."""
+        self._log.put([drop_piece(first_tick, last_tick, why)])
+        self._log.write()
+
+    def other(self, kind: int, payload: bytes, first_tick: int) -> None:
+        """Add a block that this program does not know but that may be skipped."""
+        for start in range(0, max(1, len(payload)), PIECE_RAW_BYTES):
+            flags = Flags.CONTINUATION if start else Flags(0)
+            flags |= Flags.CONTINUES if start + PIECE_RAW_BYTES < len(payload) else Flags(0)
+            piece = payload[start : start + PIECE_RAW_BYTES]
+            self._log.put([make_piece(kind, piece, first_tick, flags=flags)])
+        self._log.write()
+
+    def finish(self, outcome: Any) -> None:
+        """Seal the new tape, make it durable and give it its name. Raises OSError."""
+        self._log.end(outcome)
+        self._io.fdatasync()
+        self._ensure_free()
+        self._part.rename(self.path)
+        sync_folder(self.path.parent)
+        self._finished = True
+
+    def _ensure_free(self) -> None:
+        if os.path.lexists(self.path):
+            raise FileExistsError(errno.EEXIST, "there is a file of this name already", os.fspath(self.path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._files.release()
+        if not self._finished:
+            self._part.unlink(missing_ok=True)
+
+
+def copy_run(source: str | os.PathLike[str], target: str | os.PathLike[str], outcome: Any) -> tuple[int, int]:
+    """Copy all that a tape holds, in whatever files, into one new sealed tape; its first and last tick.
+
+    Raises as reading and writing do; MissingTickError if there is no keyframe yet.
+    """
+    with OpenTape(source) as opened:
+        assembled = opened.assemble()
+        recording = assembled.recording
+        first, last = recording.first_tick, recording.last_tick
+        with TapeCopy(target, assembled.run_id, copied_meta(assembled)) as copy:
+            places = recording.keyframes
+            next_tick = first + 1
+            for place in places:
+                next_tick = _copy_frames(recording, copy, next_tick, place.tick)
+                copy_keyframe(recording, copy, place)
+            _copy_frames(recording, copy, next_tick, last)
+            copy.finish(outcome)
+    return first, last
+
+
+def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) -> int:
+    """Copy the frames of these ticks; a DROP block where the recording has none. The tick to go on with."""
+    frames: list[Frame] = []
+    tick = first
+    while tick <= last:
+        try:
+            frames.append(recording.frame(tick))
+        except MissingTickError as error:
+            copy.frames(frames)
+            frames = []
+            gap_end = next((gap[1] for gap in recording.missing_ticks() if gap[0] <= tick <= gap[1]), tick)
+            copy.drop(tick, min(gap_end, last), error.why)
+            tick = gap_end
+        tick += 1
+    copy.frames(frames)
+    return max(tick, first)
+
+
+def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframePlace) -> None:
+    """Copy one keyframe as it is, after its state was proved. Raises CorruptError or TornError."""
+    snapshot = recording.snapshot(place)
+    if place.is_full:
+        copy.full(place.tick, snapshot)
+    else:
+        copy.delta(place.tick, recording.payload(place))
+
+
+def copied_meta(assembled: Assembled, **more: Any) -> bytes:
+    """The META of a copy: the original's, without what was about its files."""
+    known = {key: value for key, value in assembled.meta.items() if key != "segment"}
+    return encode_small({"world": None, **known, **more}, "META")

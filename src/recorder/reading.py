@@ -1,0 +1,96 @@
+"""Open the files of a tape for reading, with pread only: a tape may still be growing, or be cut short under a reader."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from recorder.errors import UnreadableError
+from recorder.format.assembly import Assembled, Source, assemble
+from recorder.format.contents import NoTapeError, Read
+from recorder.format.journal import AREA_BYTES_MAX, journal_bytes
+from recorder.names import journal_path, segment_numbers, segment_path
+
+
+class OpenTape:
+    """The files of one tape, open for reading; a context manager.
+
+    Attributes:
+        path: of the first segment.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._descriptors: dict[int, int] = {}
+
+    def assemble(self, *, believe_index: bool = True) -> Assembled:
+        """Look at the files as they are now and make one recording of them.
+
+        Raises FileNotFoundError or another OSError if there is no such file, UnreadableError if nothing in it is a
+        block of a tape, UnsupportedVersionError if a newer program wrote it.
+        """
+        self.close()
+        # The journal first: what the writer moves from there into a block meanwhile is then seen twice, not never.
+        journal = self._read_journal()
+        sources = []
+        for number in segment_numbers(self.path):
+            try:
+                sources.append(self._open_segment(number))
+            except FileNotFoundError:
+                if number == 0:
+                    raise
+                continue  # A ring has just dropped it.
+        try:
+            return assemble(sources, journal, believe_index=believe_index)
+        except NoTapeError as error:
+            raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
+
+    def _open_segment(self, number: int) -> Source:
+        path = segment_path(self.path, number)
+        descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        return Source(number, reader(descriptor), found.st_size)
+
+    def _read_journal(self) -> bytes:
+        try:
+            with journal_path(self.path).open("rb") as file:
+                return file.read(journal_bytes(AREA_BYTES_MAX))
+        except FileNotFoundError:
+            return b""
+
+    def close(self) -> None:
+        """Close the files; a second call does nothing."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def reader(descriptor: int) -> Read:
+    """What reads from an open file without moving anything."""
+    return lambda offset, size: os.pread(descriptor, size, offset)
+
+
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Whether a writer holds the tape. Raises FileNotFoundError if there is none."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)  # Gives a lock that was got back at once.
+    return False

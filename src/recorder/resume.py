@@ -1,0 +1,214 @@
+"""Go on with a tape that a crash, a power cut or a close has ended: the same run, in the same tape.
+
+Order of what is done, so that a crash at any point leaves a tape that can be resumed again:
+    1. Lock the tape; read it and its journal; nothing is written yet.
+    2. Put the simulation into the state of the last tick, proved by its recorded hash.
+    3. Keep the torn tail as a file of its own, cut it off, sync.
+    4. Fold the journal's frames into the tape, sync; the journal is replaced when the recorder starts its own.
+    5. META of the new session, and a full keyframe of the last tick.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from recorder.environment import describe_environment
+from recorder.errors import CorruptError, DesyncError, MissingTickError, TornError, UnreadableError
+from recorder.format.assembly import Assembled, Source, assemble
+from recorder.format.block import Flags, Kind
+from recorder.format.contents import NoTapeError, hop
+from recorder.format.encoder import SegmentEncoder, frames_piece, make_piece
+from recorder.format.file_header import make_file_header
+from recorder.format.frame import Frame, encode_frame
+from recorder.format.limits import FRAMES_RAW_BYTES
+from recorder.format.segment import Segment
+from recorder.logfile import IO, Files, TapeFiles
+from recorder.recorder import ChangeTracking, Recorder
+from recorder.segments import SegmentedLog
+from recorder.session import Resumed, Session, encode_small, meta_maker
+from recorder.settings import Settings
+from sim.kernel.registry import find_world
+from sim.kernel.simulation import Simulation, as_simulation, restore
+
+Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
+
+
+def resume(
+    path: str | os.PathLike[str],
+    simulation: Any = None,
+    *,
+    changes: ChangeTracking = "auto",
+    progress: Progress | None = None,
+) -> Recorder:
+    """Open a tape again, restore the simulation to its last tick and record on, with the settings of the tape.
+
+    The recorder that is returned is ready for the next step; its ``resumed`` says what was found.
+    simulation: a fresh one like the one that was recorded, in whatever state; None makes the registered world that the
+    tape names. progress: told how far the way from the keyframe to the last tick is.
+
+    Raises FileNotFoundError or another OSError, BlockingIOError if another process is recording into the tape,
+    UnreadableError, CorruptError for a tape with damage (repair it first), MissingTickError if its last tick cannot be
+    reached, DesyncError if re-simulating does not give the recorded states, UnknownWorldError and ConfigError for a
+    world that is not there, TypeError for what is no simulation. The tape is as it was then.
+    """
+    return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress)
+
+
+def resume_in(
+    files: Files,
+    path: str | os.PathLike[str],
+    simulation: Any = None,
+    *,
+    changes: ChangeTracking = "auto",
+    progress: Progress | None = None,
+) -> Recorder:
+    """Resume the tape in these files; path: for messages. Raises as resume does."""
+    try:
+        assembled, ios = _read(files, os.fspath(path))
+        adapted = as_simulation(simulation) if simulation is not None else _make_world(assembled)
+        keyframe_tick = _restore_last_tick(assembled, adapted, progress)
+        settings = _settings_of(assembled)
+        session, torn_file = _open_for_writing(files, ios, assembled, settings)
+        resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
+        return Recorder.resuming(path, adapted, session, resumed, changes)
+    except BaseException:
+        files.release()
+        raise
+
+
+def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO]]:
+    ios = {0: files.open(0)}  # This takes the lock.
+    ios |= {number: files.open(number) for number in files.numbers() if number}
+    sources = [Source(number, io.pread, io.size()) for number, io in ios.items()]
+    try:
+        assembled = assemble(sources, files.read_journal(), believe_index=False)
+    except NoTapeError as error:
+        raise UnreadableError(path, f"this is no tape: {error}") from None
+    problem = next((damage for damage in assembled.damages if not damage.torn), None)
+    if problem is not None:
+        raise CorruptError(problem.offset, f"{problem.what}; repair the tape first (replay repair), then resume that")
+    if assembled.missing_segments:
+        raise CorruptError(0, f"segment {assembled.missing_segments[0]} is missing; repair the tape first")
+    if not assembled.run_id or not assembled.meta:
+        raise CorruptError(0, "header or META are lost; repair the tape first (replay repair), then resume that")
+    return assembled, ios
+
+
+def _make_world(assembled: Assembled) -> Simulation:
+    match assembled.meta.get("world"):
+        case {"name": str(name), "config": dict(config)}:
+            return find_world(name).make(config)
+    raise TypeError(
+        f"the tape names no registered world (it was recorded from {assembled.meta.get('simulation')}): "
+        "give the simulation to recorder.resume"
+    )
+
+
+def _settings_of(assembled: Assembled) -> Settings:
+    known = assembled.meta.get("settings")
+    names = {field.name for field in attrs.fields(Settings)}
+    if not isinstance(known, dict) or set(known) != names:
+        raise CorruptError(0, "a tape of an older format, which cannot be written on: its settings are not known")
+    return Settings(**known)
+
+
+def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:
+    """Put the simulation into the state of the last tick; the keyframe's tick from which it came."""
+    recording = assembled.recording
+    last_tick = recording.last_tick
+    why: Exception = MissingTickError(last_tick, "there is no keyframe before it", damaged=True)
+    for place in recording.keyframes_at_or_before(last_tick):
+        try:
+            snapshot = recording.snapshot(place)
+            frames = [recording.frame(tick) for tick in range(place.tick + 1, last_tick + 1)]
+        except (CorruptError, TornError, MissingTickError) as error:
+            why = error
+            continue
+        restore(simulation, snapshot)
+        for frame in frames:
+            simulation.step(frame.inputs)
+            if simulation.state.hash() != frame.state_hash:
+                raise DesyncError(frame.tick, frame.state_hash, simulation.state.hash())
+            if progress is not None:
+                progress(frame.tick - place.tick, len(frames))
+        return place.tick
+    raise why
+
+
+def _open_for_writing(
+    files: Files, ios: dict[int, IO], assembled: Assembled, settings: Settings
+) -> tuple[Session, str | None]:
+    segment = assembled.recording.segments[-1]
+    io, contents = ios[segment.number], segment.contents
+    for number in ios:
+        if number not in (0, segment.number):
+            files.close(number)
+    torn_file = _cut_torn_tail(files, io, contents.good_end)
+    described = {key: value for key, value in assembled.meta.items() if key != "segment"}
+    if not settings.deterministic:
+        described["environment"] = describe_environment()
+    log = SegmentedLog(
+        files,
+        io,
+        _encoder_after(assembled, segment),
+        meta_maker(described),
+        syncs=settings.sync_interval_s is not None,
+        tell_durable=settings.sync_each_block or not settings.deterministic,
+    )
+    frames = assembled.recording.journal
+    for group in _blocks_of(frames):
+        log.put([frames_piece(group[0].tick, len(group), b"".join(map(_encoded, group)))])
+    meta = encode_small({**described, "resumed_at_tick": assembled.recording.last_tick}, "the description of the world")
+    log.put([make_piece(Kind.META, meta, 0, flags=Flags.SESSION_START)])
+    log.write()
+    if settings.sync_interval_s is not None:
+        log.sync()
+    files.remove_journal()  # All of it is in the tape.
+    return Session(files, log, settings, assembled.run_id, described, assembled.recording.last_tick), torn_file
+
+
+def _cut_torn_tail(files: Files, io: IO, good_end: int) -> str | None:
+    """Keep what stands behind the last sound block as a file, then cut it off; zeros are not worth keeping."""
+    size = io.size()
+    if size == good_end:
+        return None
+    tail = io.pread(good_end, size - good_end)
+    torn_file = files.set_aside(tail) if tail.strip(b"\0") else None
+    io.truncate(good_end)
+    io.fdatasync()
+    return torn_file
+
+
+def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
+    """An encoder that goes on where the last segment ends."""
+    contents = segment.contents
+    header = contents.header
+    if header is None:
+        raise CorruptError(0, "the header of the last segment is damaged; repair the tape first (replay repair)")
+    blocks = list(hop(segment.read, header.size_bytes, contents.good_end, contents.marker))
+    meta = segment.joined(next(entry for entry in contents.entries if entry.kind == Kind.META), 0)
+    previous = next((s for s in assembled.recording.segments if s.number == segment.number - 1), None)
+    seal = previous.contents.seal if previous is not None and previous.clip is None else None
+    header = attrs.evolve(make_file_header(header.run_id, header.segment, header.first_seq), marker=header.marker)
+    return SegmentEncoder.continuing(header, meta, blocks, contents.good_end, seal.digest if seal is not None else b"")
+
+
+def _blocks_of(frames: Sequence[Frame]) -> list[list[Frame]]:
+    """Frames in groups that fill a block each."""
+    groups: list[list[Frame]] = []
+    size = 0
+    for frame in frames:
+        size += len(_encoded(frame))
+        if not groups or size > FRAMES_RAW_BYTES:
+            groups.append([])
+            size = len(_encoded(frame))
+        groups[-1].append(frame)
+    return groups
+
+
+def _encoded(frame: Frame) -> bytes:
+    return encode_frame(frame.tick, frame.state_hash, frame.encoded_inputs)

@@ -1,0 +1,290 @@
+"""Make a sound tape of a damaged one: copy what is whole, rebuild what can be proved, write down what is lost.
+
+The original is only read. A keyframe that is damaged is made again by re-simulating from the one before it, a lost
+first keyframe from a fresh simulation, and counts only if its hash is the recorded one. Inputs cannot be made again:
+ticks whose frames are lost get a DROP block.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.copying import TapeCopy, copied_meta
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.frame import Frame
+from recorder.format.recording import KeyframePlace
+from replayer.cursor import Cursor, MismatchError
+from replayer.tape import Tape
+from replayer.worlds import Factory, UnfitSimulationError, make_simulation
+from sim.kernel.registry import ConfigError, UnknownWorldError
+from sim.kernel.simulation import Simulation
+from sim.kernel.state import Snapshot
+
+Progress = Callable[[int, int], None]  # Ticks copied so far, ticks in all.
+
+
+@attrs.frozen
+class RepairReport:
+    """What came of a repair.
+
+    Attributes:
+        path: of the new tape.
+        first_tick, last_tick: of the new tape.
+        copied_keyframes: as they were.
+        rebuilt_ticks: of keyframes that were re-simulated, and proved by the recorded hash.
+        lost_keyframe_ticks: of keyframes that were damaged and could not be rebuilt, with the reason.
+        lost_ticks: ranges, first and last, whose frames are lost, with the reason.
+    """
+
+    path: Path
+    first_tick: int
+    last_tick: int
+    copied_keyframes: int
+    rebuilt_ticks: list[int]
+    lost_keyframe_ticks: list[tuple[int, str]]
+    lost_ticks: list[tuple[int, int, str]]
+
+
+def repair_tape(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    world: Factory | None = None,
+    *,
+    progress: Progress | None = None,
+) -> RepairReport:
+    """Write a repaired copy of the tape at path to target.
+
+    world: makes the simulation, for a tape that names no registered world; without any simulation, keyframes are copied
+    but none is rebuilt.
+
+    Raises as Tape does on opening; FileExistsError if there is a target; MissingTickError if no tick can be had.
+    """
+    with Tape(path) as tape:
+        tape.distrust_index()
+        return _Repair(tape, world, progress).write(Path(target))
+
+
+_OTHER_HASH = "re-simulating gives another hash than the recorded one"
+
+
+@attrs.define
+class _Keyframe:
+    """A keyframe that the new tape should have."""
+
+    tick: int
+    place: KeyframePlace | None  # None: only the ticks around it say that it was there.
+
+
+class _Repair:
+    """One repair, while it runs."""
+
+    def __init__(self, tape: Tape, world: Factory | None, progress: Progress | None) -> None:
+        self._tape = tape
+        self._progress = progress
+        self._simulation, self._why_none = _simulation_of(tape, world)
+        self._fresh = (lambda: make_simulation(tape, world)) if self._simulation is not None else None
+        self._copied = 0
+        self._rebuilt: list[int] = []
+        self._lost_keyframes: list[tuple[int, str]] = []
+        self._lost: list[tuple[int, int, str]] = []
+        self._full_copied = False
+        self._full_seq = -1  # Number, in the original, of the full keyframe that was copied last.
+        self._last_rebuilt: tuple[int, Snapshot] | None = None
+
+    def write(self, target: Path) -> RepairReport:
+        """Copy, rebuild, seal."""
+        tape = self._tape
+        keyframes = self._wanted_keyframes()
+        first, start = self._find_start(keyframes)
+        last = max([keyframe.tick for keyframe in keyframes] + [self._last_frame()], default=first)
+        run_id = bytes.fromhex(tape.run_id) or os.urandom(16)
+        meta = copied_meta(tape.assembled, repaired={"from": tape.path.name, "status": tape.status})
+        with TapeCopy(target, run_id, meta) as copy:
+            if start is not None:
+                copy.full(first, start, rebuilt=True)
+                self._rebuilt.append(first)
+                self._full_copied, self._last_rebuilt = True, (first, start)
+            next_tick = first + 1
+            for keyframe in keyframes:
+                if keyframe.tick < first or (keyframe.tick == first and start is not None):
+                    continue
+                next_tick = self._copy_frames(copy, next_tick, keyframe.tick)
+                self._copy_keyframe(copy, keyframe)
+                if self._progress is not None:
+                    self._progress(keyframe.tick - first, last - first)
+            self._copy_frames(copy, next_tick, last)
+            outcome = tape.outcome if tape.outcome is not None else {"reason": "repaired"}
+            copy.finish(outcome)
+        return RepairReport(target, first, last, self._copied, self._rebuilt, self._lost_keyframes, self._lost)
+
+    # --- what there should be
+
+    def _wanted_keyframes(self) -> list[_Keyframe]:
+        """The keyframes that are on the tape, and those that a damaged stretch will have held, by tick."""
+        found: dict[int, _Keyframe] = {}
+        for segment in self._tape.segments:
+            for part in segment.parts:
+                loaded = part.load()
+                for row in loaded.keyframe_rows:
+                    place = KeyframePlace.of(loaded, int(row), segment.number)
+                    if place.tick not in found or place.is_full:
+                        found[place.tick] = _Keyframe(place.tick, place)
+        for tick in self._ticks_in_damage():
+            found.setdefault(tick, _Keyframe(tick, None))
+        return [found[tick] for tick in sorted(found)]
+
+    def _ticks_in_damage(self) -> list[int]:
+        """Ticks where the cadence of the recording puts a keyframe and the file is damaged."""
+        settings = self._tape.meta.get("settings") or self._tape.meta
+        interval = settings.get("keyframe_interval_ticks")
+        if not isinstance(interval, int) or interval < 1:
+            return []
+        ticks: list[int] = []
+        for damage in self._tape.damages:
+            segment = next((s for s in self._tape.segments if s.number == damage.segment), None)
+            if segment is None or damage.torn:
+                continue
+            entries = [entry for part in segment.parts for entry in part.load().entries() if entry.tick_count]
+            before = max((entry.final_tick for entry in entries if entry.offset < damage.offset), default=None)
+            after = min((entry.first_tick for entry in entries if entry.offset >= damage.end_offset), default=None)
+            if before is not None and after is not None and after - before <= 2 * interval:
+                ticks += range(-(-before // interval) * interval, after, interval)
+        return ticks
+
+    def _find_start(self, keyframes: Sequence[_Keyframe]) -> tuple[int, Snapshot | None]:
+        """The first tick of the new tape; its state, if that has to be rebuilt from a fresh simulation."""
+        readable = next((k for k in keyframes if k.place is not None and self._snapshot(k.place) is not None), None)
+        first_frame = self._first_frame()
+        if self._fresh is not None and first_frame is not None and (readable is None or first_frame <= readable.tick):
+            start = self._rebuild_start(self._fresh(), first_frame)
+            if start is not None:
+                return first_frame - 1, start
+        if readable is None:
+            raise MissingTickError(0, "no keyframe can be read and none can be rebuilt: there is nothing to repair")
+        return readable.tick, None
+
+    def _rebuild_start(self, simulation: Simulation, first_frame: int) -> Snapshot | None:
+        """The state before the first frame, if a fresh simulation in that state steps to the recorded hashes."""
+        start = simulation.state.snapshot()
+        proved = 0
+        try:
+            for tick in range(first_frame, self._last_frame() + 1):
+                frame = self._tape.frame(tick)
+                simulation.step(frame.inputs)
+                if simulation.state.hash() != frame.state_hash:
+                    return None
+                proved += 1
+        except RecordingError:
+            pass  # As far as there are frames; one that agrees is proof.
+        except (ArithmeticError, LookupError, ValueError, TypeError):
+            return None  # The step does not take this state: it is another one.
+        return start if proved else None
+
+    def _first_frame(self) -> int | None:
+        ticks = [
+            int(p.load().frame_ticks[0]) for s in self._tape.segments for p in s.parts if len(p.load().frame_ticks)
+        ]
+        ticks += [frame.tick for frame in self._tape.recording.journal[:1]]
+        return min(ticks, default=None)
+
+    def _last_frame(self) -> int:
+        entries = [e for s in self._tape.segments for p in s.parts for e in p.load().entries() if e.tick_count]
+        ticks = [entry.final_tick for entry in entries] + [frame.tick for frame in self._tape.recording.journal[-1:]]
+        return max(ticks, default=0)
+
+    # --- copying
+
+    def _copy_frames(self, copy: TapeCopy, first: int, last: int) -> int:
+        """Copy the frames of these ticks; where there are none, write that down. The tick to go on with."""
+        frames: list[Frame] = []
+        lost_from, why = 0, ""
+        for tick in range(first, last + 1):
+            try:
+                frame = self._tape.frame(tick)
+            except (CorruptError, TornError, MissingTickError) as error:
+                copy.frames(frames)
+                frames = []
+                if not lost_from:
+                    lost_from = tick
+                    why = error.why if isinstance(error, MissingTickError) else str(error)
+                continue
+            if lost_from:
+                self._note_lost(copy, lost_from, tick - 1, why)
+                lost_from = 0
+            frames.append(frame)
+        copy.frames(frames)
+        if lost_from:
+            self._note_lost(copy, lost_from, last, why)
+        return max(first, last + 1)
+
+    def _note_lost(self, copy: TapeCopy, first: int, last: int, why: str) -> None:
+        copy.drop(first, last, why)
+        self._lost.append((first, last, why))
+
+    def _copy_keyframe(self, copy: TapeCopy, keyframe: _Keyframe) -> None:
+        """Copy a keyframe as it is if its state is proved, else rebuild it as a full one."""
+        place = keyframe.place
+        snapshot = self._snapshot(place) if place is not None else None
+        if place is not None and snapshot is not None:
+            if place.is_full:
+                copy.full(place.tick, snapshot)
+                self._full_seq = place.entry.seq
+            elif self._full_copied and self._full_seq == place.entry.seq - place.entry.baseline:
+                copy.delta(place.tick, self._tape.recording.payload(place))
+            else:
+                copy.full(place.tick, snapshot)  # What it builds upon was not copied: it stands for itself.
+                self._full_seq = -1
+            self._full_copied = True
+            self._copied += 1
+            return
+        rebuilt, why = self._rebuild(keyframe.tick)
+        if rebuilt is not None:
+            copy.full(keyframe.tick, rebuilt, rebuilt=True)
+            self._full_copied, self._full_seq = True, -1
+            self._rebuilt.append(keyframe.tick)
+        elif place is not None:
+            self._lost_keyframes.append((keyframe.tick, why))
+
+    def _snapshot(self, place: KeyframePlace) -> Snapshot | None:
+        try:
+            return self._tape.snapshot(place)
+        except (CorruptError, TornError):
+            return None
+
+    def _rebuild(self, tick: int) -> tuple[Snapshot | None, str]:
+        """The state at tick, re-simulated and proved by the hash in its frame; or why not."""
+        if self._simulation is None:
+            return None, self._why_none
+        cursor = Cursor(self._tape, self._simulation)
+        try:
+            try:
+                cursor.seek(tick)
+            except MissingTickError:
+                if self._last_rebuilt is None:
+                    raise
+                cursor.put(*self._last_rebuilt)  # No keyframe of the tape leads here, but one that was rebuilt may.
+                while cursor.tick != tick:
+                    cursor.advance()
+                if cursor.state.hash() != self._tape.frame(tick).state_hash:
+                    return None, _OTHER_HASH
+        except MismatchError:
+            return None, _OTHER_HASH
+        except RecordingError as error:
+            return None, str(error)
+        self._last_rebuilt = (tick, cursor.state.snapshot())
+        return self._last_rebuilt[1], ""
+
+
+def _simulation_of(tape: Tape, world: Factory | None) -> tuple[Simulation | None, str]:
+    try:
+        return make_simulation(tape, world), ""
+    except (UnknownWorldError, ConfigError, UnfitSimulationError) as error:
+        if world is not None:
+            raise
+        why: Any = error.args[0] if error.args else error
+        return None, str(why)

@@ -1,0 +1,218 @@
+"""Follow a tape while it is written: whole blocks, in order, without locks and without a false alarm.
+
+Invariants:
+    1. What has been given out is a beginning of what the tape holds; each tick comes once, in order.
+    2. A block counts when it is whole and its checksums are right. A half-written one is waited for: the writer may
+       still be at it, or it died there and whoever resumes the tape will cut it off.
+    3. Bytes that are no block are called damage only when a sound block follows them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import attrs
+
+from recorder.errors import CorruptError, TornError
+from recorder.format.block import TAG, BlockHeader, Flags, Kind
+from recorder.format.contents import Damage, Read, read_header, read_payload
+from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
+from recorder.format.file_header import FileHeader, decode_file_header
+from recorder.format.frame import Frame, decode_frames
+from recorder.format.recording import decode_drop
+from recorder.format.scan import find_block
+from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
+from recorder.names import segment_numbers, segment_path
+from recorder.reading import reader
+
+POLL_S = 0.05  # Twenty looks a second: quick for people, nothing for the machine.
+
+
+@attrs.frozen
+class KeyframeSeen:
+    """A keyframe has been written.
+
+    Attributes:
+        tick: of its state.
+        is_full: or a delta.
+    """
+
+    tick: int
+    is_full: bool
+
+
+@attrs.frozen
+class Missed:
+    """Ticks that the tail will not see.
+
+    Attributes:
+        first_tick, last_tick: which.
+        why: the recording dropped them, they are damaged, or a ring has moved on.
+    """
+
+    first_tick: int
+    last_tick: int
+    why: str
+
+
+@attrs.frozen
+class Ended:
+    """The recording was closed.
+
+    Attributes:
+        outcome: why and how.
+    """
+
+    outcome: Any
+
+
+Seen = Frame | KeyframeSeen | Missed | Damage | Ended
+
+
+class Tail:
+    """A reader that keeps its place in a growing tape; a context manager."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Raises FileNotFoundError if there is no such file."""
+        self.path = Path(path)
+        self.path.stat()
+        self._number = -1
+        self._descriptor = -1
+        self._read: Read = lambda *_: b""
+        self._header: FileHeader | None = None
+        self._run_id = b""
+        self._offset = 0
+        self._seal: Seal | None = None
+        self._next_tick: int | None = None
+        self._ended = False
+
+    def follow(self, *, poll_s: float = POLL_S, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:
+        """What is on the tape and what comes, until the recording is closed; wait is called when there is nothing new."""
+        while True:
+            some = self.poll()
+            yield from some
+            if self._ended:
+                return
+            if not some:
+                wait(poll_s)
+
+    def poll(self) -> list[Seen]:
+        """What has come since the last call. Raises UnsupportedVersionError for a newer format."""
+        seen: list[Seen] = []
+        while self._step(seen):
+            pass
+        return seen
+
+    def _step(self, seen: list[Seen]) -> bool:
+        """Take one thing from the tape; False when there is nothing more for now."""
+        if self._header is None and not self._open_next():
+            return False
+        size_bytes = os.fstat(self._descriptor).st_size
+        assert self._header is not None
+        try:
+            header = read_header(self._read, self._offset, self._header.marker)
+            if header.end_offset > size_bytes:
+                return self._finished_segment()  # Not whole yet.
+            self._take(header, seen)
+        except (CorruptError, TornError) as error:
+            return self._pass_over(error, size_bytes, seen)
+        self._offset = header.end_offset
+        return True
+
+    def _open_next(self) -> bool:
+        """Open the segment after the current one; False if there is none yet."""
+        following = [number for number in segment_numbers(self.path) if number > self._number]
+        if not following:
+            return False
+        try:
+            descriptor = os.open(segment_path(self.path, following[0]), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False  # A ring has just dropped it: the next look finds a later one.
+        read = reader(descriptor)
+        try:
+            header = decode_file_header(read(0, FILE_HEADER_BYTES))
+        except (CorruptError, TornError):
+            os.close(descriptor)
+            return False  # Not written yet.
+        if self._run_id and header.run_id != self._run_id:
+            os.close(descriptor)
+            return False
+        self.close()
+        self._descriptor, self._read, self._header, self._run_id = descriptor, read, header, header.run_id
+        self._number, self._offset, self._seal = following[0], header.size_bytes, None
+        return True
+
+    def _finished_segment(self) -> bool:
+        """Go on to the next segment if there is one; this one gets no more blocks then."""
+        header, self._header = self._header, None
+        if self._open_next():
+            return True
+        self._header = header
+        return False
+
+    def _pass_over(self, error: CorruptError | TornError, size_bytes: int, seen: list[Seen]) -> bool:
+        """What is at the current place is no whole block: a trailer, the end, or damage."""
+        assert self._header is not None
+        try:
+            marker, _ = decode_trailer(self._read(self._offset, TRAILER_BYTES), self._offset)
+        except CorruptError:
+            marker = b""
+        if marker == self._header.marker:
+            self._offset += TRAILER_BYTES
+            if self._seal is not None and self._seal.final and self._offset == size_bytes:
+                seen.append(Ended(self._seal.outcome))
+                self._ended = True
+                return False
+            return True
+        following = find_block(self._read, self._offset + len(TAG), size_bytes, self._header.marker)
+        if following is None:
+            return self._finished_segment()
+        what = error.what if isinstance(error, CorruptError) else "the file ends inside a block"
+        seen.append(Damage(self._offset, following.offset, what, torn=False, segment=self._number))
+        self._offset = following.offset
+        return True
+
+    def _take(self, header: BlockHeader, seen: list[Seen]) -> None:
+        """What one whole block says. Raises CorruptError."""
+        if header.kind == Kind.FRAMES:
+            for frame in decode_frames(header, read_payload(self._read, header)):
+                self._expect(frame.tick, seen, "their block is damaged, or a ring has moved on")
+                if frame.tick == self._next_tick:
+                    seen.append(frame)
+                    self._next_tick = frame.tick + 1
+        elif header.kind in (Kind.FULL, Kind.DELTA):
+            if not header.flags & Flags.CONTINUATION:
+                self._expect(header.first_tick + 1, seen, "their block is damaged, or a ring has moved on")
+                seen.append(KeyframeSeen(header.first_tick, header.kind == Kind.FULL))
+        elif header.kind == Kind.DROP:
+            drop = decode_drop(read_payload(self._read, header), header.offset)
+            self._expect(drop.last_tick + 1, seen, drop.why)
+        elif header.kind == Kind.END:
+            self._seal = decode_seal(read_payload(self._read, header), header.offset)
+
+    def _expect(self, tick: int, seen: list[Seen], why: str) -> None:
+        """Note the ticks between the last one and tick as missed; the first tick ever seen is where it starts."""
+        if self._next_tick is None:
+            self._next_tick = tick
+        elif tick > self._next_tick:
+            seen.append(Missed(self._next_tick, tick - 1, why))
+            self._next_tick = tick
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
