@@ -14,9 +14,20 @@ except ModuleNotFoundError as error:
 ensure_not_shadowed("recorder", __name__)
 
 from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402 - see above
+from replayer.tail import Tail  # noqa: E402
 from replayer.tape import Tape  # noqa: E402
 from replayer.timeline import SeekReport, Timeline  # noqa: E402
 from replayer.timeline import Timeline as open  # noqa: E402, A004, N813 - replayer.open is the documented name
 from replayer.verify import Report  # noqa: E402
 
-__all__ = ["DesyncError", "MissingTickError", "RecordingError", "Report", "SeekReport", "Tape", "Timeline", "open"]
+__all__ = [
+    "DesyncError",
+    "MissingTickError",
+    "RecordingError",
+    "Report",
+    "SeekReport",
+    "Tail",
+    "Tape",
+    "Timeline",
+    "open",
+]

@@ -110,72 +110,103 @@ class Tail:
 
     def _step(self, seen: list[Seen]) -> bool:
         """Take one thing from the tape; False when there is nothing more for now."""
-        if self._header is None and not self._open_next():
+        if self._header is None and not self._open_next(seen):
             return False
-        size_bytes = os.fstat(self._descriptor).st_size
         assert self._header is not None
+        size_bytes = os.fstat(self._descriptor).st_size
+        place = self._offset
         try:
-            header = read_header(self._read, self._offset, self._header.marker)
-            if header.end_offset > size_bytes:
-                return self._finished_segment()  # Not whole yet.
-            self._take(header, seen)
+            first = header = read_header(self._read, place, self._header.marker)
+            while True:
+                if header.end_offset > size_bytes:
+                    return self._finished_segment(size_bytes, seen)  # Not whole yet.
+                payload = read_payload(self._read, header)
+                if not header.flags & Flags.CONTINUES:
+                    break
+                # A keyframe counts with its last piece: without it, whoever resumes the tape takes the others away.
+                place = header.end_offset
+                header = read_header(self._read, place, self._header.marker)
+            place = self._offset
+            self._take(first, payload, seen)
         except (CorruptError, TornError) as error:
-            return self._pass_over(error, size_bytes, seen)
+            return self._pass_over(error, place, size_bytes, seen)
         self._offset = header.end_offset
         return True
 
-    def _open_next(self) -> bool:
+    def _open_next(self, seen: list[Seen]) -> bool:
         """Open the segment after the current one; False if there is none yet."""
-        following = [number for number in segment_numbers(self.path) if number > self._number]
-        if not following:
+        number = self._following()
+        if number is None:
             return False
         try:
-            descriptor = os.open(segment_path(self.path, following[0]), os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(segment_path(self.path, number), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False  # A ring has just dropped it: the next look finds a later one.
-        read = reader(descriptor)
         try:
-            header = decode_file_header(read(0, FILE_HEADER_BYTES))
-        except (CorruptError, TornError):
+            header = self._read_file_header(reader(descriptor), os.fstat(descriptor).st_size, number, seen)
+        except BaseException:
             os.close(descriptor)
-            return False  # Not written yet.
-        if self._run_id and header.run_id != self._run_id:
+            raise
+        if header is None or (self._run_id and header.run_id != self._run_id):
             os.close(descriptor)
             return False
         self.close()
-        self._descriptor, self._read, self._header, self._run_id = descriptor, read, header, header.run_id
-        self._number, self._offset, self._seal = following[0], header.size_bytes, None
+        self._descriptor, self._read, self._header, self._run_id = descriptor, reader(descriptor), header, header.run_id
+        self._number, self._offset, self._seal = number, header.size_bytes, None
         return True
 
-    def _finished_segment(self) -> bool:
-        """Go on to the next segment if there is one; this one gets no more blocks then."""
-        header, self._header = self._header, None
-        if self._open_next():
-            return True
-        self._header = header
-        return False
+    def _following(self) -> int | None:
+        """The number of the segment that comes after the current one, if there is one."""
+        return min((number for number in segment_numbers(self.path) if number > self._number), default=None)
 
-    def _pass_over(self, error: CorruptError | TornError, size_bytes: int, seen: list[Seen]) -> bool:
-        """What is at the current place is no whole block: a trailer, the end, or damage."""
-        assert self._header is not None
+    def _read_file_header(self, read: Read, size_bytes: int, number: int, seen: list[Seen]) -> FileHeader | None:
+        """The header of a segment; None if it is not written yet. A damaged one is made up for by the blocks."""
         try:
-            marker, _ = decode_trailer(self._read(self._offset, TRAILER_BYTES), self._offset)
-        except CorruptError:
-            marker = b""
-        if marker == self._header.marker:
+            return decode_file_header(read(0, FILE_HEADER_BYTES))
+        except (CorruptError, TornError) as error:
+            if size_bytes < FILE_HEADER_BYTES:
+                return None
+            found = find_block(read, 0, size_bytes, marker_of(self._run_id, number) if self._run_id else None)
+            if found is not None:
+                seen.append(Damage(0, found.offset, _what(error), torn=False, segment=number))
+                return FileHeader(self._run_id, found.marker, number, size_bytes=found.offset)
+            if number:
+                return None
+            raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
+
+    def _finished_segment(self, size_bytes: int, seen: list[Seen]) -> bool:
+        """Go on to the next segment if there is one; this one gets no more blocks then."""
+        if self._following() is None:
+            return False
+        if os.fstat(self._descriptor).st_size != size_bytes:
+            return True  # It was finished after the last look at it: there is more to take.
+        return self._open_next(seen)
+
+    def _pass_over(self, error: CorruptError | TornError, place: int, size_bytes: int, seen: list[Seen]) -> bool:
+        """What is at place is no whole block: a trailer, the end, or damage."""
+        assert self._header is not None
+        if place == self._offset and self._is_trailer():
             self._offset += TRAILER_BYTES
             if self._seal is not None and self._seal.final and self._offset == size_bytes:
                 seen.append(Ended(self._seal.outcome))
                 self._ended = True
                 return False
             return True
-        following = find_block(self._read, self._offset + len(TAG), size_bytes, self._header.marker)
+        following = find_block(self._read, place + len(TAG), size_bytes, self._header.marker)
         if following is None:
-            return self._finished_segment()
-        what = error.what if isinstance(error, CorruptError) else "the file ends inside a block"
-        seen.append(Damage(self._offset, following.offset, what, torn=False, segment=self._number))
+            return self._finished_segment(size_bytes, seen)
+        seen.append(Damage(self._offset, following.offset, _what(error), torn=False, segment=self._number))
         self._offset = following.offset
         return True
+
+    def _is_trailer(self) -> bool:
+        """Whether a trailer of this segment is at the current place."""
+        assert self._header is not None
+        try:
+            marker, _ = decode_trailer(self._read(self._offset, TRAILER_BYTES), self._offset)
+        except CorruptError:
+            return False
+        return marker == self._header.marker
 
     def _take(self, header: BlockHeader, seen: list[Seen]) -> None:
         """What one whole block says. Raises CorruptError."""

@@ -20,7 +20,7 @@ from recorder.errors import DesyncError, MissingTickError
 from replayer.cursor import Arrival, Cursor, MismatchError
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import find_desync
-from replayer.tape import Tape
+from replayer.tape import Mode, Tape
 from replayer.worlds import Factory, make_simulation
 from sim.kernel.state import Snapshot, State
 
@@ -60,14 +60,15 @@ class Timeline:
         world: Factory | None = None,
         *,
         dump_folder: str | os.PathLike[str] | None = None,
+        mode: Mode = "salvage",
     ) -> None:
         """Open a tape; the simulation is made when it is first needed.
 
         world: makes the simulation, called without arguments; not needed for a registered world.
-        dump_folder: where dumps of desyncs go; None writes none.
+        dump_folder: where dumps of desyncs go; None writes none. mode: what to do about damage, see Tape.
         Raises as Tape does.
         """
-        self.tape = Tape(path)
+        self.tape = Tape(path, mode)
         self._world = world
         self._dump_folder = None if dump_folder is None else Path(dump_folder)
         self._cursor: Cursor | None = None

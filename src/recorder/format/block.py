@@ -21,6 +21,7 @@ import struct
 import attrs
 import google_crc32c
 import lz4.block
+import numpy as np
 
 from recorder.errors import CorruptError
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX, BLOCK_TICKS_MAX
@@ -64,6 +65,29 @@ class Flags(enum.IntFlag):
     SESSION_START = 2  # The first block after the tape was opened for writing.
     CONTINUES = 4  # The payload goes on in the next block.
     CONTINUATION = 8  # The payload began in an earlier block.
+
+
+# The same header as NumPy sees it, to take many apart at once.
+HEADER_DTYPE = np.dtype(
+    [
+        ("tag", "V4"),
+        ("crc", "<u4"),
+        ("marker", "V8"),
+        ("seq", "<u8"),
+        ("offset", "<u8"),
+        ("durable_bytes", "<u8"),
+        ("first_tick", "<u8"),
+        ("tick_count", "<u4"),
+        ("stored_bytes", "<u4"),
+        ("raw_bytes", "<u4"),
+        ("payload_crc", "<u4"),
+        ("kind", "u1"),
+        ("codec", "u1"),
+        ("flags", "<u2"),
+        ("baseline", "<u4"),
+    ]
+)
+assert HEADER_DTYPE.itemsize == HEADER_BYTES
 
 
 @attrs.frozen

@@ -153,6 +153,15 @@ def make_part(entries: Sequence[Entry], end_offset: int) -> Part:
     return Part(columns, end_offset)
 
 
+def part_of_headers(headers: npt.NDArray[Any], end_offset: int) -> Part:
+    """A part from block headers in file order, as an array of block.HEADER_DTYPE."""
+    columns = {
+        name: np.ascontiguousarray(headers[name]).astype(np.dtype(dtype).newbyteorder("="), copy=False)
+        for name, dtype in _COLUMNS
+    }
+    return Part(columns, end_offset)
+
+
 def summarize(entries: Sequence[Entry], offset: int) -> PartSummary:
     """What END says of the INDEX block at offset that lists these entries."""
     return make_part(entries, offset).summary(offset)

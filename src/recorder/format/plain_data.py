@@ -34,7 +34,8 @@ def encode_plain(value: Any) -> bytes:
     Raises TypeError for what is not plain data: sets, dates, enums, dataclasses and other objects would come back as
     something else. Raises ValueError or OverflowError for an integer beyond 64 bits and for text that is no Unicode.
     """
-    return PlainEncoder().encode(value)[0]
+    encoded: bytes = msgpack.packb(value, default=_encode_special, strict_types=True)
+    return encoded
 
 
 class PlainEncoder:

@@ -30,6 +30,7 @@ from sim.kernel.state import Snapshot
 FRAME_BLOCKS_KEPT = 16  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
 
+_TICK_MAX = (1 << 64) - 1  # What 64 bits hold.
 _KINDS = {int(kind) for kind in Kind}
 T = TypeVar("T")
 
@@ -267,6 +268,7 @@ class Recording:
 
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
         """Keyframes from which tick may be reached, the nearest first."""
+        tick = min(tick, _TICK_MAX)
         for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
             place = self._places[index]
             part = place.load()
@@ -277,6 +279,7 @@ class Recording:
 
     def keyframe_after(self, tick: int) -> KeyframePlace | None:
         """The first keyframe at or after tick."""
+        tick = min(max(0, tick), _TICK_MAX)
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
         while start > 0 and self._places[start - 1].summary.last_tick >= tick:
             start -= 1

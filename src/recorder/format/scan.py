@@ -12,9 +12,24 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
+import struct
+from typing import Any
+
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
 
 from recorder.errors import CorruptError, TornError
-from recorder.format.block import ALIGNMENT_BYTES, HEADER_BYTES, TAG, BlockHeader, Flags, Kind, decode_header
+from recorder.format.block import (
+    ALIGNMENT_BYTES,
+    HEADER_BYTES,
+    HEADER_DTYPE,
+    TAG,
+    BlockHeader,
+    Flags,
+    Kind,
+    decode_header,
+)
 from recorder.format.contents import (
     Contents,
     Damage,
@@ -26,10 +41,15 @@ from recorder.format.contents import (
 )
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.file_header import FileHeader, decode_file_header
-from recorder.format.index import Entry, entry_of, make_part
+from recorder.format.index import Entry, make_part, part_of_headers
+from recorder.format.limits import BLOCK_RAW_BYTES_MAX, BLOCK_TICKS_MAX
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 
+HOP_BYTES = 1 << 16  # How much is read at a time when hopping: some blocks of frames, little of a keyframe.
 SEARCH_BYTES = 1 << 16  # How much is read at a time when looking for the next sound block.
+
+# Of a block header: tag, crc32c, marker, offset, tick_count, stored_bytes, raw_bytes.
+_QUICK = struct.Struct("<4sI8s8xQ16xIII")
 
 
 def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = None) -> Contents:
@@ -51,7 +71,7 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
         damages.append(Damage(0, offset, _what(error), torn=False))
     scan = _Scan(read, size_bytes, marker)
     scan.run(offset)
-    part = make_part(scan.entries, scan.end_offset)
+    part = scan.part
     return Contents(
         marker=marker,
         header=file_header,
@@ -77,34 +97,61 @@ class _Scan:
         self._closed = False  # The file ends with a trailer, so that nothing before it was cut off.
         with contextlib.suppress(CorruptError):
             self._closed = decode_trailer(read(max(0, size_bytes - TRAILER_BYTES), TRAILER_BYTES), 0)[0] == marker
-        self.entries: list[Entry] = []
+        self.part = make_part([], 0)
         self.indexes: list[Entry] = []
         self.damages: list[Damage] = []
         self.seal: Seal | None = None
-        self.end_offset = 0
         self.good_end = 0
+        self._end_offset = 0
 
     def run(self, offset: int) -> None:
-        headers: list[BlockHeader] = []
+        found: list[bytes] = []
         while offset < self._size_bytes:
-            try:
-                header = read_header(self._read, offset, self._marker)
-                if header.end_offset > self._size_bytes:
-                    raise TornError(offset, header.end_offset, self._size_bytes)
-            except (CorruptError, TornError) as error:
-                skipped = self._skip(offset, error)
-                if skipped is None:
-                    break
-                offset = skipped
-                continue
-            headers.append(header)
-            self._durable_bytes = max(self._durable_bytes, header.durable_bytes)
-            offset = header.end_offset
-        self.end_offset = headers[-1].end_offset if headers else offset
+            offset = self._hop(offset, found)
+            if offset >= self._size_bytes:
+                break
+            skipped = self._skip(offset, self._what_is_wrong(offset))
+            if skipped is None:
+                break
+            offset = skipped
         self.good_end = offset
-        self._accept(headers)
+        self._accept(np.frombuffer(b"".join(found), HEADER_DTYPE), found)
         torn = [damage.offset for damage in self.damages if damage.torn]
         self.good_end = min([self.good_end, *torn])
+
+    def _hop(self, offset: int, found: list[bytes]) -> int:
+        """Gather the headers of consecutive sound blocks; the place that holds none, or the end.
+
+        The same as read_header again and again, in about a microsecond each.
+        """
+        window, start = b"", 0
+        marker, size_bytes = self._marker, self._size_bytes
+        while offset < size_bytes:
+            place = offset - start
+            if place + HEADER_BYTES > len(window):
+                window, start, place = self._read(offset, HOP_BYTES), offset, 0
+            header = window[place : place + HEADER_BYTES]
+            if len(header) < HEADER_BYTES:
+                break
+            tag, crc, own_marker, own_offset, tick_count, stored_bytes, raw_bytes = _QUICK.unpack_from(header)
+            if tag != TAG or own_offset != offset or own_marker != marker:
+                break
+            if crc != google_crc32c.value(header[8:]) or not stored_bytes <= raw_bytes <= BLOCK_RAW_BYTES_MAX:
+                break
+            end_offset = offset + HEADER_BYTES + (stored_bytes + 7 & ~7)
+            if tick_count > BLOCK_TICKS_MAX or end_offset > size_bytes:
+                break
+            found.append(header)
+            offset = end_offset
+        return offset
+
+    def _what_is_wrong(self, offset: int) -> CorruptError | TornError:
+        """Why there is no whole block at offset."""
+        try:
+            header = read_header(self._read, offset, self._marker)
+        except (CorruptError, TornError) as error:
+            return error
+        return TornError(offset, header.end_offset, self._size_bytes)
 
     def _skip(self, offset: int, error: CorruptError | TornError) -> int | None:
         """Where to go on after something that is no block of ours; None at the end."""
@@ -123,29 +170,38 @@ class _Scan:
             self._add_damage(offset, self._size_bytes, error, at_end=True)
         return None
 
-    def _accept(self, headers: list[BlockHeader]) -> None:
-        for header in headers:
-            if header.offset >= self._durable_bytes or header.kind == Kind.END:
-                try:
-                    payload = read_payload(self._read, header)
-                    if header.kind == Kind.END and header is headers[-1] and header.offset == self._sealed_offset:
-                        self.seal = decode_seal(payload, header.offset)
-                except (CorruptError, TornError) as error:
-                    self._add_damage(header.offset, header.end_offset, error, at_end=header is headers[-1])
-                    continue
-            if header.kind == Kind.INDEX:
-                self.indexes.append(entry_of(header))
-            elif not header.flags & Flags.CONTINUATION:
-                self.entries.append(entry_of(header))
-        if headers and headers[-1].flags & Flags.CONTINUES and self.entries:
+    def _accept(self, headers: npt.NDArray[Any], found: list[bytes]) -> None:
+        """Make the part and the lists; blocks that may be torn are looked at whole first."""
+        last = len(headers) - 1
+        if last >= 0:
+            self._durable_bytes = int(headers["durable_bytes"].max())
+            self._end_offset = decode_header(found[last], int(headers["offset"][last])).end_offset
+        sound = np.ones(len(headers), np.bool_)
+        unsure = (headers["offset"] >= self._durable_bytes) | (headers["kind"] == Kind.END)
+        for row in np.flatnonzero(unsure).tolist():
+            sound[row] = self._is_sound(decode_header(found[row], int(headers["offset"][row])), is_last=row == last)
+        is_index = headers["kind"] == Kind.INDEX
+        kept = sound & ~is_index & ((headers["flags"] & int(Flags.CONTINUATION)) == 0)
+        if last >= 0 and headers["flags"][last] & int(Flags.CONTINUES) and kept.any():
             # The recording ended in the middle of a keyframe of several pieces: it is no keyframe.
-            self._add_damage(
-                self.entries.pop().offset,
-                headers[-1].end_offset,
-                CorruptError(headers[-1].end_offset, "the last pieces of a keyframe are missing"),
-                at_end=True,
-            )
+            first = int(np.flatnonzero(kept)[-1])
+            kept[first] = False
+            error = CorruptError(self._end_offset, "the last pieces of a keyframe are missing")
+            self._add_damage(int(headers["offset"][first]), self._end_offset, error, at_end=True)
+        self.part = part_of_headers(headers[kept], self._end_offset)
+        self.indexes = list(part_of_headers(headers[sound & is_index], self._end_offset).entries())
         self.damages.sort(key=lambda damage: damage.offset)
+
+    def _is_sound(self, header: BlockHeader, *, is_last: bool) -> bool:
+        """Whether the payload of a block is whole; notes the damage if not, and the seal if it is that."""
+        try:
+            payload = read_payload(self._read, header)
+            if header.kind == Kind.END and is_last and header.offset == self._sealed_offset:
+                self.seal = decode_seal(payload, header.offset)
+        except (CorruptError, TornError) as error:
+            self._add_damage(header.offset, header.end_offset, error, at_end=is_last)
+            return False
+        return True
 
     def _add_damage(self, offset: int, end_offset: int, error: CorruptError | TornError, *, at_end: bool) -> None:
         torn = at_end and offset >= self._durable_bytes and not self._closed

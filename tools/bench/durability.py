@@ -1,0 +1,221 @@
+"""Measure what each durability level costs a tick, and how much the writer slows a simulation that is busy with NumPy.
+
+Ways of recording the workload S (33 KB of state, 5 to 20 orders a tick) take turns, a slice of ticks each, in one
+process, so that a drift of the machine hits all alike. Beside them:
+
+    no recorder             the step alone
+    hash + encode + store   full state hash, msgpack, checksum and one store into mapped memory: the floor of T1
+    SQLite, commit a tick   the same frames as rows, WAL, synchronous=OFF: what survives kill -9 elsewhere
+
+T1: cost beyond the step, wanted at most 4 µs, or 2.5 times the floor. T7: the whole tick against the tick without a
+recorder, wanted at most 1.15 times in the mean.
+
+    python tools/bench/durability.py [--json FILE] [--markdown FILE] [--ticks N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mmap
+import platform
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import google_crc32c
+import msgpack
+import numpy as np
+import workloads
+import xxhash
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import recorder
+
+TICKS = 12_000
+SLICE_TICKS = 250
+KEYFRAME_INTERVAL = 300
+WARM_UP_SLICES = 4  # First touches of memory and files are not what a run costs.
+
+Step = Callable[[list[list[int]], int], Any]
+
+
+@attrs.define(eq=False)
+class Way:
+    """One way of recording, with a simulation of its own.
+
+    Attributes:
+        name: in the table.
+        timed: the simulation.
+        step: steps it and records.
+        finish: closes what is open.
+        beyond_us: for each tick that is no keyframe, what it cost beyond the step.
+        whole_us: for each tick, what it cost in all.
+    """
+
+    name: str
+    timed: Timed
+    step: Step
+    finish: Callable[[], None]
+    beyond_us: list[float] = attrs.field(factory=list)
+    whole_us: list[float] = attrs.field(factory=list)
+
+    def run(self, given: list[list[list[int]]], first_tick: int, *, keep: bool) -> None:
+        """Run a slice of ticks."""
+        for tick in range(first_tick, first_tick + SLICE_TICKS):
+            start = time.perf_counter_ns()
+            self.step(given[tick % len(given)], tick)
+            whole = time.perf_counter_ns() - start
+            if keep:
+                self.whole_us.append(whole / 1e3)
+                if tick % KEYFRAME_INTERVAL:
+                    self.beyond_us.append((whole - self.timed.step_ns) / 1e3)
+
+
+class Timed:
+    """A simulation whose own time is known after each step."""
+
+    def __init__(self) -> None:
+        self.inner = workloads.Entities("S")
+        self.state = self.inner.state
+        self.marks_writes = True
+        self.step_ns = 0
+
+    def step(self, inputs: Any) -> None:
+        """Step and keep the time."""
+        start = time.perf_counter_ns()
+        self.inner.step(inputs)
+        self.step_ns = time.perf_counter_ns() - start
+
+
+def alone(_: Path) -> Way:
+    """The step and nothing else."""
+    timed = Timed()
+    return Way("no recorder", timed, lambda inputs, _: timed.step(inputs), lambda: None)
+
+
+def floor(path: Path) -> Way:
+    """What T1 is a multiple of: hash, encode, checksum, one store into mapped memory."""
+    timed, encoder, size = Timed(), msgpack.Packer(), 1 << 20
+    file = path.open("w+b")
+    file.truncate(size)
+    memory = mmap.mmap(file.fileno(), size)
+    place = 0
+
+    def step(inputs: list[list[int]], tick: int) -> None:
+        nonlocal place
+        timed.step(inputs)
+        encoded = encoder.pack((tick, xxhash.xxh3_64_intdigest(timed.state.arena.data), inputs))
+        if place + len(encoded) + 4 > size:
+            place = 0
+        memory[place : place + len(encoded) + 4] = encoded + google_crc32c.value(encoded).to_bytes(4, "little")
+        place += len(encoded) + 4
+
+    return Way("hash + encode + store", timed, step, file.close)
+
+
+def ours(**settings: Any) -> Callable[[Path], Way]:
+    """This recorder with some settings."""
+
+    def make(path: Path) -> Way:
+        timed = Timed()
+        tape = recorder.Recorder(path, timed, keyframe_interval_ticks=KEYFRAME_INTERVAL, **settings)
+        name = ", ".join(f"{key}={value}" for key, value in settings.items())
+        return Way(f"ours, {name}", timed, lambda inputs, _: tape.step(inputs), tape.close)
+
+    return make
+
+
+def sqlite(path: Path) -> Way:
+    """A row and a commit a tick."""
+    timed, encoder = Timed(), msgpack.Packer()
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("PRAGMA synchronous=OFF")
+    database.execute("CREATE TABLE frames (tick INTEGER PRIMARY KEY, hash BLOB, inputs BLOB)")
+
+    def step(inputs: list[list[int]], tick: int) -> None:
+        timed.step(inputs)
+        digest = xxhash.xxh3_64_digest(timed.state.arena.data)
+        database.execute("INSERT INTO frames VALUES (?, ?, ?)", (tick, digest, encoder.pack(inputs)))
+
+    return Way("SQLite, commit a tick", timed, step, database.close)
+
+
+WAYS: dict[str, Callable[[Path], Way]] = {
+    "alone": alone,
+    "floor": floor,
+    "tick": ours(durability="tick"),
+    "block": ours(durability="block"),
+    "none": ours(durability="none"),
+    "tick-block": ours(durability="tick", sync="block"),
+    "sqlite": sqlite,
+}
+
+
+def measure(folder: Path, ticks: int) -> list[Way]:
+    """All ways, in turns."""
+    random = np.random.Generator(np.random.PCG64(7))
+    given = [workloads.orders(random) for _ in range(500)]
+    ways = [make(folder / f"{key}.tape") for key, make in WAYS.items()]
+    slices = ticks // SLICE_TICKS + WARM_UP_SLICES
+    for number in track(range(slices), "measuring", console=Console(stderr=True), transient=True):
+        for way in ways[number % len(ways) :] + ways[: number % len(ways)]:
+            way.run(given, 1 + number * SLICE_TICKS, keep=number >= WARM_UP_SLICES)
+    for way in ways:
+        way.finish()
+    return ways
+
+
+def figures(ways: list[Way]) -> list[dict[str, Any]]:
+    """The lines of the table."""
+    bare = float(np.mean(ways[0].whole_us))
+    base_p50 = float(np.median(ways[1].beyond_us))
+    lines = []
+    for way in ways:
+        p50, p99 = np.percentile(way.beyond_us, [50, 99])
+        lines.append(
+            {
+                "way": way.name,
+                "beyond the step, µs p50": round(float(p50), 2),
+                "p99": round(float(p99), 2),
+                "× floor": round(float(p50) / base_p50, 2),
+                "whole tick, µs mean": round(float(np.mean(way.whole_us)), 1),
+                "× no recorder": round(float(np.mean(way.whole_us)) / bare, 2),
+            }
+        )
+    return lines
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
+    parser.add_argument("--ticks", type=int, default=TICKS, help="of each way")
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # Beside the work: /tmp may be no disk.
+        lines = figures(measure(Path(folder), wanted.ticks))
+    table = Table(title=f"workload S, {wanted.ticks:,} ticks each, in turns", title_justify="left")
+    for title in lines[0]:
+        table.add_column(title, justify="left" if title == "way" else "right")
+    for line in lines:
+        table.add_row(*map(str, line.values()))
+    Console(width=120).print(table)
+    if wanted.json:
+        facts = {"machine": platform.machine(), "python": sys.version.split()[0], "numpy": np.__version__}
+        wanted.json.write_text(json.dumps({**facts, "ticks": wanted.ticks, "ways": lines}, indent=1) + "\n")
+    if wanted.markdown:
+        rows = [list(lines[0]), ["---"] * len(lines[0]), *(list(map(str, line.values())) for line in lines)]
+        wanted.markdown.write_text("".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
