@@ -3,7 +3,7 @@
 # make lint   formatting, lint, types, import rules
 # make test-pythons   the tests on every Python from 3.11 that is installed here
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
-# make bench  time and size of recording and seeking
+# make bench  time and size of recording and seeking, cost of the durability levels
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -38,14 +38,16 @@ lint: $(VENV)/.linted
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python tools/bench/record_and_seek.py
+	$(BIN)/python tools/bench/durability.py
 
 $(VENV)/.installed: pyproject.toml tools/make_venv.sh
 	PYTHON=$(PYTHON) tools/make_venv.sh $(VENV)
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.tested: $(VENV)/.installed
+$(VENV)/.tested: $(VENV)/.installed tools/get_kaitai.sh tools/kaitai/package-lock.json
 	$(BIN)/pip install --quiet --group test
+	tools/get_kaitai.sh $(VENV)
 	touch $@
 
 $(VENV)/.linted: $(VENV)/.tested

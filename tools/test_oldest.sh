@@ -7,6 +7,7 @@ tools/make_venv.sh "$venv"
 "$venv/bin/pip" install --quiet uv
 VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet --resolution lowest-direct --editable .
 VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet --group test
+tools/get_kaitai.sh "$venv"
 "$venv/bin/pip" list 2>/dev/null | grep -iE "^(attrs|cattrs|cyclopts|google-crc32c|lz4|msgpack|numpy|rich|xxhash) "
 "$venv/bin/pytest" -n 2 --dist loadgroup tests
 "$venv/bin/pytest" README.md docs

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from recorder.errors import MissingTickError
+from recorder.errors import MissingTickError, RecordingError
 from recorder.format.assembly import Assembled
 from recorder.format.block import Flags
 from recorder.format.encoder import (
@@ -48,13 +48,16 @@ class TapeCopy:
         self._part = Path(f"{os.fspath(path)}.part")
         self._part.unlink(missing_ok=True)  # Of a copy that was killed.
         self._files = TapeFiles(self._part)
-        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
-        io = self._files.create(0)
-        self._log = SegmentedLog(self._files, io, encoder, lambda *_: meta, syncs=False, tell_durable=False)
-        self._io = io
-        self._log.start()
         self._full: SeqReference | None = None
         self._finished = False
+        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
+        self._io = self._files.create(0)
+        self._log = SegmentedLog(self._files, self._io, encoder, lambda *_: meta, syncs=False, tell_durable=False)
+        try:
+            self._log.start()
+        except BaseException:
+            self._abandon()
+            raise
 
     def frames(self, frames: Sequence[Frame]) -> None:
         """Add frames of consecutive ticks."""
@@ -120,6 +123,10 @@ class TapeCopy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Close the copy, and take it away unless it is finished."""
         self._files.release()
         if not self._finished:
             self._part.unlink(missing_ok=True)
@@ -156,7 +163,7 @@ def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) ->
             copy.frames(frames)
             frames = []
             gap_end = next((gap[1] for gap in recording.missing_ticks() if gap[0] <= tick <= gap[1]), tick)
-            copy.drop(tick, min(gap_end, last), error.why)
+            copy.drop(tick, min(gap_end, last), why_missing(recording, tick, error))
             tick = gap_end
         tick += 1
     copy.frames(frames)
@@ -167,9 +174,15 @@ def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframePlace) ->
     """Copy one keyframe as it is, after its state was proved. Raises CorruptError or TornError."""
     snapshot = recording.snapshot(place)
     if place.is_full:
-        copy.full(place.tick, snapshot)
+        copy.full(place.tick, snapshot, rebuilt=bool(place.entry.flags & Flags.REBUILT))
     else:
         copy.delta(place.tick, recording.payload(place))
+
+
+def why_missing(recording: Recording, tick: int, error: RecordingError) -> str:
+    """Why there is no frame of tick: what the recording itself says, if it says something, else the error."""
+    said = next((drop.why for drop in recording.drops if drop.first_tick <= tick <= drop.last_tick), None)
+    return said or (error.why if isinstance(error, MissingTickError) else str(error))
 
 
 def copied_meta(assembled: Assembled, **more: Any) -> bytes:

@@ -12,7 +12,6 @@ Invariants:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 
 import google_crc32c
 
@@ -42,15 +41,11 @@ _TICK_OFFSET = 2  # Of the tick in an encoded frame, behind the array's and the 
 class Journal:
     """Where frames are safe until they are in the tape; used by the simulation's thread."""
 
-    def __init__(self, files: Files, run_id: bytes, writer: Writer, on_failure: Callable[[OSError], None]) -> None:
-        """Make the journal. Raises OSError, for example where there is no room for it.
-
-        on_failure: called when it can no longer be used, before frames go without it.
-        """
+    def __init__(self, files: Files, run_id: bytes, writer: Writer) -> None:
+        """Make the journal. Raises OSError, for example where there is no room for it."""
         self._files = files
         self._run_id = run_id
         self._writer = writer
-        self._on_failure = on_failure
         self._generation = 0
         self._suspended = False
         self._place = self._end = self._full_end = 0
@@ -89,10 +84,7 @@ class Journal:
                 self._begin_area(other)
                 return True
             if self._writer.failing:
-                if not self._suspended:
-                    self._suspended = True
-                    self._on_failure(OSError("the disk refuses, and the journal is full"))
-                return False
+                return self._go_without("the disk refuses, and the journal is full")
             if needed > self._area_bytes or self._area_bytes < SLOW_AREA_BYTES_MAX:
                 return self._grow(needed)
             self._writer.wait_until(self._need_not_wait)
@@ -109,12 +101,16 @@ class Journal:
         try:
             self._map(area_bytes, kept)
         except OSError as error:
-            if not self._suspended:
-                self._suspended = True
-                self._on_failure(error)
-            return False
+            return self._go_without(str(error))
         self._suspended = False
         return True
+
+    def _go_without(self, why: str) -> bool:
+        """Have the caller told, once, that frames are not safe from a kill for a while."""
+        if not self._suspended:
+            self._suspended = True
+            self._writer.tell(f"the journal cannot be used ({why}): for a while, kill -9 may lose ticks")
+        return False
 
     def _kept(self) -> list[bytes]:
         """The frames that are not in the tape, in the order of their ticks."""

@@ -27,6 +27,8 @@ class OpenTape:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._descriptors: dict[int, int] = {}
+        self._sources: list[Source] = []
+        self._journal = b""
 
     def assemble(self, *, believe_index: bool = True) -> Assembled:
         """Look at the files as they are now and make one recording of them.
@@ -36,17 +38,21 @@ class OpenTape:
         """
         self.close()
         # The journal first: what the writer moves from there into a block meanwhile is then seen twice, not never.
-        journal = self._read_journal()
-        sources = []
+        self._journal = self._read_journal()
+        self._sources = []
         for number in segment_numbers(self.path):
             try:
-                sources.append(self._open_segment(number))
+                self._sources.append(self._open_segment(number))
             except FileNotFoundError:
                 if number == 0:
                     raise
                 continue  # A ring has just dropped it.
+        return self.assemble_again(believe_index=believe_index)
+
+    def assemble_again(self, *, believe_index: bool) -> Assembled:
+        """The same files, as they were when assemble looked at them, made into a recording once more."""
         try:
-            return assemble(sources, journal, believe_index=believe_index)
+            return assemble(self._sources, self._journal, believe_index=believe_index)
         except NoTapeError as error:
             raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
 

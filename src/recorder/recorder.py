@@ -25,17 +25,18 @@ import attrs
 
 from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
+from recorder.forks import refuse_after_fork
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import RUN_ID_BYTES, make_file_header
 from recorder.format.frame import encode_frame, ensure_inputs_fit
 from recorder.format.keyframe import gather_changes
 from recorder.format.plain_data import PlainEncoder, decode_plain
+from recorder.jobs import KeyframeJob, WriterStatistics
 from recorder.journal import Journal
-from recorder.logfile import Files, TapeFiles
-from recorder.segments import SegmentedLog
-from recorder.session import Resumed, Session, describe, encode_small, meta_maker
-from recorder.settings import Durability, OnError, Settings, make_settings
-from recorder.writer import KeyframeJob, Writer, WriterStatistics
+from recorder.logfile import TapeFiles
+from recorder.session import Resumed, Session, create_session, describe, encode_small
+from recorder.settings import Durability, OnError, make_settings
+from recorder.writer import Writer
 from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
 from sim.kernel.state import Snapshot, State
@@ -129,7 +130,7 @@ class Recorder:
             deterministic=deterministic,
         )
         adapted = as_simulation(simulation)
-        make_source = _find_source(adapted, changes)
+        make_source = find_source(adapted, changes)
         baseline = adapted.state.snapshot()
         described = describe(simulation, adapted, settings, notes)
         meta = encode_small(described, "the description of the world")
@@ -137,7 +138,7 @@ class Recorder:
             content = meta + baseline.hash().to_bytes(8, "little")
             run_id = hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(RUN_ID_BYTES)
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
-        session = _create(TapeFiles(path), encoder, described, settings)
+        session = create_session(TapeFiles(path), encoder, described, settings)
         self._start(path, adapted, make_source, session, baseline)
 
     @classmethod
@@ -151,7 +152,7 @@ class Recorder:
     ) -> Self:
         """Go on with a tape that was opened again; the simulation is in the state of its last tick. See resume."""
         self = cls.__new__(cls)
-        self._start(path, simulation, _find_source(simulation, changes), session, simulation.state.snapshot())
+        self._start(path, simulation, find_source(simulation, changes), session, simulation.state.snapshot())
         self.resumed = resumed
         return self
 
@@ -181,6 +182,7 @@ class Recorder:
         interval = settings.keyframe_interval_ticks
         self._next_keyframe_tick = self.tick + interval - self.tick % interval
         self._raw_bytes = 0
+        self._rotated_from = -1
         self._segment_tick, self._segment_s = self.tick, time.monotonic()
         self._journal: Journal | None = None
         self._tracked = simulation.state
@@ -191,13 +193,13 @@ class Recorder:
             if settings.durability == "tick":
                 # A frame is worth nothing without the keyframe that leads to it: that comes first.
                 self._writer.flush(sync=False)
-                self._journal = Journal(session.files, session.run_id, self._writer, self._journal_failed)
+                self._journal = Journal(session.files, session.run_id, self._writer)
         except BaseException:
             self._writer.stop()
             raise
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
         self._abandon = weakref.finalize(self, _abandon_writer, self._writer, self._journal, os.fspath(path))
-        _refuse_after_fork(self)
+        refuse_after_fork(self)
 
     def step(self, inputs: Any = None) -> Any:
         """Step the simulation with inputs and record the tick; returns what the simulation's step returned.
@@ -340,11 +342,14 @@ class Recorder:
         if settings.split_bytes is None:
             return False
         # What the writer has compressed depends on its thread's timing; equal tapes are cut by what was put.
-        size = self._raw_bytes if settings.deterministic else self._writer.segment_bytes
-        return size >= settings.split_bytes
+        if settings.deterministic:
+            return self._raw_bytes >= settings.split_bytes
+        begun = self._writer.segment_number != self._rotated_from  # Else its bytes are those of the one before.
+        return begun and self._writer.segment_bytes >= settings.split_bytes
 
     def _put_full(self, tick: int, state_hash: int, snapshot: Snapshot, *, rotate: bool = False) -> None:
         if rotate:
+            self._rotated_from = self._writer.segment_number
             self._raw_bytes, self._segment_tick, self._segment_s = 0, tick, time.monotonic()
         self._raw_bytes += snapshot.layout.size_bytes
         self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None, rotate))
@@ -353,11 +358,6 @@ class Recorder:
         self._force_full = False
 
     # --- what went wrong
-
-    def _journal_failed(self, error: OSError) -> None:
-        self._writer.tell(
-            f"{os.fspath(self.path)}.journal: {error}; until the disk takes data again, kill -9 may lose ticks"
-        )
 
     def _pass_on_notices(self) -> None:
         for notice in self._writer.take_notices():
@@ -374,29 +374,8 @@ class Recorder:
         self._pass_on_notices()
 
 
-def _create(files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: Settings) -> Session:
-    """The files of a new tape, with header and META in the first. Raises OSError; nothing is left behind then."""
-    io = files.create(0)
-    try:
-        log = SegmentedLog(
-            files,
-            io,
-            encoder,
-            meta_maker(described),
-            syncs=settings.sync_interval_s is not None,
-            tell_durable=settings.sync_each_block or not settings.deterministic,
-        )
-        log.start()
-        if settings.is_ring:
-            log.put_rotation()  # The first segment keeps the tape's name and META; the others come and go.
-    except BaseException:
-        files.remove(0)
-        files.release()
-        raise
-    return Session(files, log, settings, encoder.header.run_id, described, 0)
-
-
-def _find_source(simulation: Any, changes: ChangeTracking) -> Callable[[State], ChangeSource]:
+def find_source(simulation: Any, changes: ChangeTracking) -> Callable[[State], ChangeSource]:
+    """How to know what changed in a simulation. Raises ValueError for what it cannot be asked for."""
     if changes == "auto":
         changes = "marks" if getattr(simulation, "marks_writes", False) else "scan"
     elif changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
@@ -413,19 +392,3 @@ def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
     warnings.warn(
         f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
     )
-
-
-_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
-
-
-def _refuse_after_fork(recorder: Recorder) -> None:
-    """See to it that a forked child leaves this recorder's tape alone."""
-    if not _recorders and not getattr(_disown, "registered", False):
-        os.register_at_fork(after_in_child=_disown)
-        _disown.registered = True  # type: ignore[attr-defined]
-    _recorders.add(recorder)
-
-
-def _disown() -> None:
-    for recorder in list(_recorders):
-        recorder.disown()

@@ -3,7 +3,7 @@
 Order of what is done, so that a crash at any point leaves a tape that can be resumed again:
     1. Lock the tape; read it and its journal; nothing is written yet.
     2. Put the simulation into the state of the last tick, proved by its recorded hash.
-    3. Keep the torn tail as a file of its own, cut it off, sync.
+    3. Keep the torn tail as a file of its own, cut it off, sync; likewise a segment that was only begun.
     4. Fold the journal's frames into the tape, sync; the journal is replaced when the recorder starts its own.
     5. META of the new session, and a full keyframe of the last tick.
 """
@@ -17,7 +17,14 @@ from typing import Any
 import attrs
 
 from recorder.environment import describe_environment
-from recorder.errors import CorruptError, DesyncError, MissingTickError, TornError, UnreadableError
+from recorder.errors import (
+    CorruptError,
+    DesyncError,
+    MissingTickError,
+    RecordingError,
+    TornError,
+    UnreadableError,
+)
 from recorder.format.assembly import Assembled, Source, assemble
 from recorder.format.block import Flags, Kind
 from recorder.format.contents import NoTapeError, hop
@@ -27,12 +34,13 @@ from recorder.format.frame import Frame, encode_frame
 from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segment import Segment
 from recorder.logfile import IO, Files, TapeFiles
-from recorder.recorder import ChangeTracking, Recorder
+from recorder.recorder import ChangeTracking, Recorder, find_source
 from recorder.segments import SegmentedLog
 from recorder.session import Resumed, Session, encode_small, meta_maker
 from recorder.settings import Settings
 from sim.kernel.registry import find_world
-from sim.kernel.simulation import Simulation, as_simulation, restore
+from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation, restore
+from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
 
@@ -51,9 +59,11 @@ def resume(
     tape names. progress: told how far the way from the keyframe to the last tick is.
 
     Raises FileNotFoundError or another OSError, BlockingIOError if another process is recording into the tape,
-    UnreadableError, CorruptError for a tape with damage (repair it first), MissingTickError if its last tick cannot be
-    reached, DesyncError if re-simulating does not give the recorded states, UnknownWorldError and ConfigError for a
-    world that is not there, TypeError for what is no simulation. The tape is as it was then.
+    UnreadableError, CorruptError for a tape with damage (repair it first), RecordingError for one of another format,
+    MissingTickError if its last tick cannot be reached, DesyncError if re-simulating does not give the recorded states,
+    UnknownWorldError and ConfigError for a world that is not there, TypeError for what is no simulation or one with
+    other fields, ValueError for changes that it cannot track; the tape is as it was then. WriterFailedError or OSError
+    if the disk refuses in the midst of it; nothing is lost then, and the tape can be resumed again.
     """
     return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress)
 
@@ -68,10 +78,13 @@ def resume_in(
 ) -> Recorder:
     """Resume the tape in these files; path: for messages. Raises as resume does."""
     try:
-        assembled, ios = _read(files, os.fspath(path))
-        adapted = as_simulation(simulation) if simulation is not None else _make_world(assembled)
-        keyframe_tick = _restore_last_tick(assembled, adapted, progress)
+        assembled, ios, begun = _read(files, os.fspath(path))
         settings = _settings_of(assembled)
+        adapted = as_simulation(simulation) if simulation is not None else _make_world(assembled)
+        find_source(adapted, changes)
+        keyframe_tick = _restore_last_tick(assembled, adapted, progress)
+        if begun is not None:
+            _take_away(files, ios.pop(begun), begun)
         session, torn_file = _open_for_writing(files, ios, assembled, settings)
         resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
         return Recorder.resuming(path, adapted, session, resumed, changes)
@@ -80,12 +93,17 @@ def resume_in(
         raise
 
 
-def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO]]:
+def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None]:
+    """The tape, its open files, and the number of a segment that was begun, and not yet there, when the writer died."""
     ios = {0: files.open(0)}  # This takes the lock.
     ios |= {number: files.open(number) for number in files.numbers() if number}
     sources = [Source(number, io.pread, io.size()) for number, io in ios.items()]
+    journal = files.read_journal()
     try:
-        assembled = assemble(sources, files.read_journal(), believe_index=False)
+        assembled = assemble(sources, journal, believe_index=False)
+        begun = _begun_segment(assembled, sources)
+        if begun is not None:
+            assembled = assemble([one for one in sources if one.number != begun], journal, believe_index=False)
     except NoTapeError as error:
         raise UnreadableError(path, f"this is no tape: {error}") from None
     problem = next((damage for damage in assembled.damages if not damage.torn), None)
@@ -93,9 +111,28 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO]]:
         raise CorruptError(problem.offset, f"{problem.what}; repair the tape first (replay repair), then resume that")
     if assembled.missing_segments:
         raise CorruptError(0, f"segment {assembled.missing_segments[0]} is missing; repair the tape first")
+    if not assembled.meta and not any(segment.contents.entries for segment in assembled.recording.segments):
+        raise MissingTickError(0, "the tape was only begun when its writer died: nothing is on it yet")
     if not assembled.run_id or not assembled.meta:
         raise CorruptError(0, "header or META are lost; repair the tape first (replay repair), then resume that")
-    return assembled, ios
+    return assembled, ios, begun
+
+
+def _begun_segment(assembled: Assembled, sources: Sequence[Source]) -> int | None:
+    """The number of a last segment whose META is not written yet: nothing of the run is in it."""
+    written = [segment.number for segment in assembled.recording.segments if segment.contents.entries]
+    following = [one.number for one in sources if written and one.number > written[-1]]
+    own = {segment.number for segment in assembled.recording.segments}
+    own |= {damage.segment for damage in assembled.damages if damage.offset == 0}  # Without one sound block.
+    return following[0] if len(following) == 1 and following[0] == written[-1] + 1 and following[0] in own else None
+
+
+def _take_away(files: Files, io: IO, number: int) -> None:
+    """Remove a segment that was begun, so that it can be begun again; what is in it is kept."""
+    data = io.pread(0, io.size())
+    if data.strip(b"\0"):
+        files.set_aside(data)
+    files.remove(number)
 
 
 def _make_world(assembled: Assembled) -> Simulation:
@@ -112,7 +149,10 @@ def _settings_of(assembled: Assembled) -> Settings:
     known = assembled.meta.get("settings")
     names = {field.name for field in attrs.fields(Settings)}
     if not isinstance(known, dict) or set(known) != names:
-        raise CorruptError(0, "a tape of an older format, which cannot be written on: its settings are not known")
+        raise RecordingError(
+            "the tape cannot be written on, only read: its settings are not those that this program knows "
+            "(it is of another version, or they are lost)"
+        )
     return Settings(**known)
 
 
@@ -128,6 +168,7 @@ def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: P
         except (CorruptError, TornError, MissingTickError) as error:
             why = error
             continue
+        _ensure_same_fields(simulation, snapshot)
         restore(simulation, snapshot)
         for frame in frames:
             simulation.step(frame.inputs)
@@ -139,6 +180,19 @@ def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: P
     raise why
 
 
+def _ensure_same_fields(simulation: Simulation, snapshot: Snapshot) -> None:
+    """Refuse a simulation whose fields have other names or dtypes: its step would meet a state that is not its own."""
+    if isinstance(simulation, ArenaOfSaved):
+        return  # Its fields are what it saves, and may be others at each tick.
+    recorded, present = (
+        {name: slot.dtype.str for name, slot in layout.slots.items()}
+        for layout in (snapshot.layout, simulation.state.layout)
+    )
+    if recorded != present:
+        other = sorted({name for name, _ in {*recorded.items()} ^ {*present.items()}})
+        raise TypeError(f"the simulation has other fields than the tape: {', '.join(other)}")
+
+
 def _open_for_writing(
     files: Files, ios: dict[int, IO], assembled: Assembled, settings: Settings
 ) -> tuple[Session, str | None]:
@@ -147,25 +201,30 @@ def _open_for_writing(
     for number in ios:
         if number not in (0, segment.number):
             files.close(number)
+    syncs = settings.sync_interval_s is not None
+    tell_durable = settings.sync_each_block or not settings.deterministic
+    encoder = _encoder_after(assembled, segment)
     torn_file = _cut_torn_tail(files, io, contents.good_end)
+    if syncs:
+        io.fdatasync()  # Whoever wrote this may have been killed before the system wrote it to the disk.
+    else:
+        tell_durable = False
+    encoder.durable_bytes = contents.good_end if tell_durable else 0
     described = {key: value for key, value in assembled.meta.items() if key != "segment"}
     if not settings.deterministic:
         described["environment"] = describe_environment()
-    log = SegmentedLog(
-        files,
-        io,
-        _encoder_after(assembled, segment),
-        meta_maker(described),
-        syncs=settings.sync_interval_s is not None,
-        tell_durable=settings.sync_each_block or not settings.deterministic,
-    )
+    past = [
+        (other.number, max((part.summary.last_tick for part in other.parts), default=0))
+        for other in assembled.recording.segments[:-1]
+    ]
+    log = SegmentedLog(files, io, encoder, meta_maker(described), syncs=syncs, tell_durable=tell_durable, past=past)
     frames = assembled.recording.journal
     for group in _blocks_of(frames):
         log.put([frames_piece(group[0].tick, len(group), b"".join(map(_encoded, group)))])
     meta = encode_small({**described, "resumed_at_tick": assembled.recording.last_tick}, "the description of the world")
     log.put([make_piece(Kind.META, meta, 0, flags=Flags.SESSION_START)])
     log.write()
-    if settings.sync_interval_s is not None:
+    if syncs:
         log.sync()
     files.remove_journal()  # All of it is in the tape.
     return Session(files, log, settings, assembled.run_id, described, assembled.recording.last_tick), torn_file

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -53,10 +53,19 @@ class SegmentedLog:
     """
 
     def __init__(
-        self, files: Files, io: IO, encoder: SegmentEncoder, make_meta: MakeMeta, *, syncs: bool, tell_durable: bool
+        self,
+        files: Files,
+        io: IO,
+        encoder: SegmentEncoder,
+        make_meta: MakeMeta,
+        *,
+        syncs: bool,
+        tell_durable: bool,
+        past: Sequence[tuple[int, int]] = (),
     ) -> None:
         """io, encoder: of the last segment, as far as it is written already.
 
+        past: number and last tick of the segments before, for a ring, which goes on dropping them.
         syncs: whether sync will be called; blocks are kept for it. tell_durable: write into blocks how far syncs have
         made the file durable.
         """
@@ -72,7 +81,8 @@ class SegmentedLog:
         self._index_written = False
         self._sealed = False
         self._after = 0  # Where in the segment before the current one takes over.
-        self._past: list[_Past] = []
+        self._past: list[_Past] = [_Past(number, tick, time.monotonic()) for number, tick in past]
+        self._given_up: list[int] = []  # Segments that failed since the last rotation; what follows builds upon them.
         self.encoder = encoder
         self.backlog_bytes = 0
         self.undurable_bytes = 0
@@ -164,16 +174,18 @@ class SegmentedLog:
 
     def _go_on(self, after: int) -> None:
         """Begin the segment that takes over from one that failed at offset after."""
-        number = self.encoder.header.segment
+        number, digest = self.encoder.header.segment, b""
         if number and self._syncs and not self._synced_offset:
             # Nothing in it is durable and all of it is in the backlog: it can go, and its number be taken again.
             self._files.remove(number)
-            number, after = number - 1, self._after
-        self._begin(number + 1, after)
+            number, after, digest = number - 1, self._after, self.encoder.previous_digest
+        else:
+            self._given_up.append(number)
+        self._begin(number + 1, after, digest)
         self._unusable = False
 
-    def _begin(self, number: int, after: int) -> None:
-        following = self.encoder.next_segment(number, self._make_meta(number, after))
+    def _begin(self, number: int, after: int, previous_digest: bytes) -> None:
+        following = self.encoder.next_segment(number, self._make_meta(number, after), previous_digest)
         io = self._files.create(number)
         try:
             data = following.start(0)
@@ -190,10 +202,12 @@ class SegmentedLog:
         """Seal the segment and begin the next."""
         self._seal(None, final=False)
         end_offset, past = self.encoder.next_offset, self.encoder
-        self._begin(past.header.segment + 1, end_offset)
-        self._past.append(_Past(past.header.segment, past.last_tick, time.monotonic()))
-        if past.header.segment:  # The first one holds the lock.
-            self._files.close(past.header.segment)
+        self._begin(past.header.segment + 1, end_offset, past.sealed_digest)
+        for number in [*self._given_up, past.header.segment]:
+            self._past.append(_Past(number, past.last_tick, time.monotonic()))
+            if number:  # The first one holds the lock.
+                self._files.close(number)
+        self._given_up.clear()
 
     def end(self, outcome: Any) -> None:
         """Write all that was put and seal the tape. Raises OSError; a second call goes on where it failed."""

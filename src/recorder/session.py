@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from recorder.environment import describe_environment
+from recorder.format.encoder import SegmentEncoder
 from recorder.format.limits import META_BYTES_MAX
 from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.logfile import Files
@@ -89,3 +90,25 @@ def encode_small(value: Any, what: str) -> bytes:
     if len(encoded) > META_BYTES_MAX:
         raise ValueError(f"{what} takes {len(encoded)} bytes, more than {META_BYTES_MAX}")
     return encoded
+
+
+def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: Settings) -> Session:
+    """The files of a new tape, with header and META in the first. Raises OSError; nothing is left behind then."""
+    io = files.create(0)
+    try:
+        log = SegmentedLog(
+            files,
+            io,
+            encoder,
+            meta_maker(described),
+            syncs=settings.sync_interval_s is not None,
+            tell_durable=settings.sync_each_block or not settings.deterministic,
+        )
+        log.start()
+        if settings.is_ring:
+            log.put_rotation()  # The first segment keeps the tape's name and META; the others come and go.
+    except BaseException:
+        files.remove(0)
+        files.release()
+        raise
+    return Session(files, log, settings, encoder.header.run_id, described, 0)

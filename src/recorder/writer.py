@@ -19,16 +19,14 @@ import time
 from collections import deque
 from typing import Any
 
-import attrs
-
 from recorder.errors import WriterFailedError
 from recorder.format.encoder import SeqReference, delta_pieces, drop_piece, frames_piece, full_pieces
-from recorder.format.keyframe import Changes, encode_delta, encode_full
+from recorder.format.keyframe import encode_delta, encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES
+from recorder.jobs import KeyframeJob, WriterStatistics
 from recorder.logfile import Files
 from recorder.segments import Group, SegmentedLog
 from recorder.settings import Settings
-from sim.kernel.state import Snapshot
 
 POLL_S = 0.004  # Long enough to leave the simulation alone, short enough that the queue stays small.
 QUEUE_BYTES_MAX = 64 << 20  # Frames waiting to be written; some minutes of an ordinary run.
@@ -39,57 +37,6 @@ UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync: one is made before i
 LAZY_BYTES = 1 << 20  # With durability="none" so much is gathered for one append.
 RETRY_S = (0.25, 2.0)  # How long to wait after a failure before the next try: at first, and at most.
 LAST_TRIES = 3  # At the end, before what could not be written is given up.
-
-
-@attrs.frozen(eq=False)
-class KeyframeJob:
-    """A keyframe to be encoded by the writer.
-
-    Attributes:
-        tick, state_hash: of the state.
-        baseline: the last full state; the state itself for a full keyframe.
-        changes: what may differ from the baseline; None for a full keyframe.
-        rotate: begin a new segment with it.
-    """
-
-    tick: int
-    state_hash: int
-    baseline: Snapshot
-    changes: Changes | None
-    rotate: bool = False
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory that it holds until it is written."""
-        if self.changes is None:
-            return self.baseline.layout.size_bytes
-        return sum(values.nbytes for values in self.changes.values.values())
-
-
-@attrs.frozen
-class WriterStatistics:
-    """What the writer has done so far.
-
-    Attributes:
-        written_bytes: appended to the files.
-        frame_count, full_count, delta_count: written, or waiting for a disk that refuses.
-        dropped: ranges of ticks, first and last, whose frames could not be kept.
-        waiting_bytes: of frames that were put and not yet taken.
-        sync_count, sync_s_max: how often the file was synced, and the longest time that took.
-        wait_s: how long the simulation's thread waited for the writer, in all.
-        failure: why the disk refuses now; None if it does not.
-    """
-
-    written_bytes: int
-    frame_count: int
-    full_count: int
-    delta_count: int
-    dropped: list[tuple[int, int]]
-    waiting_bytes: int
-    sync_count: int
-    sync_s_max: float
-    wait_s: float
-    failure: str | None
 
 
 class Writer:
@@ -245,6 +192,11 @@ class Writer:
     def segment_bytes(self) -> int:
         """How long the current segment is."""
         return self._log.encoder.next_offset
+
+    @property
+    def segment_number(self) -> int:
+        """Number of the segment that is being written."""
+        return self._log.encoder.header.segment
 
     def wait_until(self, condition: Any) -> None:
         """Let the thread work until condition() holds. Raises WriterFailedError."""

@@ -14,8 +14,9 @@ from typing import Any
 
 import attrs
 
-from recorder.copying import TapeCopy, copied_meta
+from recorder.copying import TapeCopy, copied_meta, why_missing
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.block import Flags
 from recorder.format.frame import Frame
 from recorder.format.recording import KeyframePlace
 from replayer.cursor import Cursor, MismatchError
@@ -69,6 +70,9 @@ def repair_tape(
         return _Repair(tape, world, progress).write(Path(target))
 
 
+# What a step raises when it meets a state or inputs that are not those of its own world.
+STEP_ERRORS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
+
 _OTHER_HASH = "re-simulating gives another hash than the recorded one"
 
 
@@ -103,12 +107,14 @@ class _Repair:
         first, start = self._find_start(keyframes)
         last = max([keyframe.tick for keyframe in keyframes] + [self._last_frame()], default=first)
         run_id = bytes.fromhex(tape.run_id) or os.urandom(16)
-        meta = copied_meta(tape.assembled, repaired={"from": tape.path.name, "status": tape.status})
+        status = "corrupt" if tape.check_blocks() else tape.status
+        meta = copied_meta(tape.assembled, repaired={"from": tape.path.name, "status": status})
         with TapeCopy(target, run_id, meta) as copy:
             if start is not None:
                 copy.full(first, start, rebuilt=True)
                 self._rebuilt.append(first)
                 self._full_copied, self._last_rebuilt = True, (first, start)
+            self._note_lost_front(keyframes, first)
             next_tick = first + 1
             for keyframe in keyframes:
                 if keyframe.tick < first or (keyframe.tick == first and start is not None):
@@ -161,19 +167,35 @@ class _Repair:
         readable = next((k for k in keyframes if k.place is not None and self._snapshot(k.place) is not None), None)
         first_frame = self._first_frame()
         if self._fresh is not None and first_frame is not None and (readable is None or first_frame <= readable.tick):
-            start = self._rebuild_start(self._fresh(), first_frame)
+            last = readable.tick if readable is not None else self._last_frame()
+            start = self._rebuild_start(self._fresh(), first_frame, last)
             if start is not None:
                 return first_frame - 1, start
         if readable is None:
             raise MissingTickError(0, "no keyframe can be read and none can be rebuilt: there is nothing to repair")
         return readable.tick, None
 
-    def _rebuild_start(self, simulation: Simulation, first_frame: int) -> Snapshot | None:
-        """The state before the first frame, if a fresh simulation in that state steps to the recorded hashes."""
+    def _note_lost_front(self, keyframes: Sequence[_Keyframe], first: int) -> None:
+        """Note the ticks before the new tape's first one: there are frames of them, but no state that leads to them."""
+        earlier = [keyframe.tick for keyframe in keyframes if keyframe.tick < first]
+        first_frame = self._first_frame()
+        seals = [segment.contents.seal for segment in self._tape.segments]
+        sealed = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
+        begin = min([*earlier, *sealed, first_frame - 1 if first_frame is not None else first])
+        if begin < first:
+            why = self._why_none or "a fresh simulation does not give the recorded states"
+            self._lost_keyframes += [(tick, why) for tick in earlier]
+            self._lost.append((begin, first - 1, "the keyframe that leads to them is lost"))
+
+    def _rebuild_start(self, simulation: Simulation, first_frame: int, last: int) -> Snapshot | None:
+        """The state before the first frame, if a fresh simulation in that state steps to the recorded hashes up to last.
+
+        last: the first keyframe's tick that can be read: from there on the tape proves itself.
+        """
         start = simulation.state.snapshot()
         proved = 0
         try:
-            for tick in range(first_frame, self._last_frame() + 1):
+            for tick in range(first_frame, last + 1):
                 frame = self._tape.frame(tick)
                 simulation.step(frame.inputs)
                 if simulation.state.hash() != frame.state_hash:
@@ -181,7 +203,7 @@ class _Repair:
                 proved += 1
         except RecordingError:
             pass  # As far as there are frames; one that agrees is proof.
-        except (ArithmeticError, LookupError, ValueError, TypeError):
+        except STEP_ERRORS:
             return None  # The step does not take this state: it is another one.
         return start if proved else None
 
@@ -193,8 +215,10 @@ class _Repair:
         return min(ticks, default=None)
 
     def _last_frame(self) -> int:
+        """The last tick of which there is a frame, or of which a seal says that there was one."""
         entries = [e for s in self._tape.segments for p in s.parts for e in p.load().entries() if e.tick_count]
         ticks = [entry.final_tick for entry in entries] + [frame.tick for frame in self._tape.recording.journal[-1:]]
+        ticks += [s.contents.seal.last_tick for s in self._tape.segments if s.contents.seal is not None]
         return max(ticks, default=0)
 
     # --- copying
@@ -211,7 +235,7 @@ class _Repair:
                 frames = []
                 if not lost_from:
                     lost_from = tick
-                    why = error.why if isinstance(error, MissingTickError) else str(error)
+                    why = why_missing(self._tape.recording, tick, error)
                 continue
             if lost_from:
                 self._note_lost(copy, lost_from, tick - 1, why)
@@ -232,7 +256,7 @@ class _Repair:
         snapshot = self._snapshot(place) if place is not None else None
         if place is not None and snapshot is not None:
             if place.is_full:
-                copy.full(place.tick, snapshot)
+                copy.full(place.tick, snapshot, rebuilt=bool(place.entry.flags & Flags.REBUILT))
                 self._full_seq = place.entry.seq
             elif self._full_copied and self._full_seq == place.entry.seq - place.entry.baseline:
                 copy.delta(place.tick, self._tape.recording.payload(place))
@@ -276,6 +300,8 @@ class _Repair:
             return None, _OTHER_HASH
         except RecordingError as error:
             return None, str(error)
+        except STEP_ERRORS as error:
+            return None, f"re-simulating raised {type(error).__name__}: {error}"
         self._last_rebuilt = (tick, cursor.state.snapshot())
         return self._last_rebuilt[1], ""
 

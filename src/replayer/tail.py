@@ -18,12 +18,13 @@ from typing import Any, Self
 
 import attrs
 
-from recorder.errors import CorruptError, TornError
+from recorder.errors import CorruptError, TornError, UnreadableError
 from recorder.format.block import TAG, BlockHeader, Flags, Kind
 from recorder.format.contents import Damage, Read, read_header, read_payload
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
-from recorder.format.file_header import FileHeader, decode_file_header
+from recorder.format.file_header import FileHeader, decode_file_header, marker_of
 from recorder.format.frame import Frame, decode_frames
+from recorder.format.plain_data import decode_plain
 from recorder.format.recording import decode_drop
 from recorder.format.scan import find_block
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
@@ -89,6 +90,7 @@ class Tail:
         self._offset = 0
         self._seal: Seal | None = None
         self._next_tick: int | None = None
+        self._last_keyframe: KeyframeSeen | None = None
         self._ended = False
 
     def follow(self, *, poll_s: float = POLL_S, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:
@@ -102,7 +104,10 @@ class Tail:
                 wait(poll_s)
 
     def poll(self) -> list[Seen]:
-        """What has come since the last call. Raises UnsupportedVersionError for a newer format."""
+        """What has come since the last call.
+
+        Raises UnsupportedVersionError for a newer format, UnreadableError if no block is in what should be a tape.
+        """
         seen: list[Seen] = []
         while self._step(seen):
             pass
@@ -208,23 +213,40 @@ class Tail:
             return False
         return marker == self._header.marker
 
-    def _take(self, header: BlockHeader, seen: list[Seen]) -> None:
-        """What one whole block says. Raises CorruptError."""
-        if header.kind == Kind.FRAMES:
-            for frame in decode_frames(header, read_payload(self._read, header)):
-                self._expect(frame.tick, seen, "their block is damaged, or a ring has moved on")
-                if frame.tick == self._next_tick:
-                    seen.append(frame)
-                    self._next_tick = frame.tick + 1
-        elif header.kind in (Kind.FULL, Kind.DELTA):
-            if not header.flags & Flags.CONTINUATION:
+    def _take(self, header: BlockHeader, payload: bytes, seen: list[Seen]) -> None:
+        """What one whole block, or the first of several, says. Raises CorruptError."""
+        match header.kind:
+            case Kind.META:
+                self._begin_session(payload)
+            case Kind.FRAMES:
+                for frame in decode_frames(header, payload):
+                    self._expect(frame.tick, seen, "their block is damaged, or a ring has moved on")
+                    if frame.tick == self._next_tick:
+                        seen.append(frame)
+                        self._next_tick = frame.tick + 1
+            case Kind.FULL | Kind.DELTA if not header.flags & Flags.CONTINUATION:
                 self._expect(header.first_tick + 1, seen, "their block is damaged, or a ring has moved on")
-                seen.append(KeyframeSeen(header.first_tick, header.kind == Kind.FULL))
-        elif header.kind == Kind.DROP:
-            drop = decode_drop(read_payload(self._read, header), header.offset)
-            self._expect(drop.last_tick + 1, seen, drop.why)
-        elif header.kind == Kind.END:
-            self._seal = decode_seal(read_payload(self._read, header), header.offset)
+                keyframe = KeyframeSeen(header.first_tick, header.kind == Kind.FULL)
+                if keyframe.tick + 1 == self._next_tick and keyframe != self._last_keyframe:  # Else it is repeated.
+                    seen.append(keyframe)
+                    self._last_keyframe = keyframe
+            case Kind.DROP:
+                drop = decode_drop(payload, header.offset)
+                self._expect(drop.last_tick + 1, seen, drop.why)
+            case Kind.END:
+                self._seal = decode_seal(payload, header.offset)
+                if self._next_tick is not None:
+                    self._expect(self._seal.last_tick + 1, seen, "their block is damaged")
+
+    def _begin_session(self, payload: bytes) -> None:
+        """A tape that was resumed goes on from its last tick: what was dropped after that one comes again."""
+        try:
+            plain = decode_plain(payload)
+        except ValueError:
+            return  # What META should say is for those to report who read the whole tape.
+        match plain:
+            case {"resumed_at_tick": int(tick)} if self._next_tick is not None:
+                self._next_tick = min(self._next_tick, tick + 1)
 
     def _expect(self, tick: int, seen: list[Seen], why: str) -> None:
         """Note the ticks between the last one and tick as missed; the first tick ever seen is where it starts."""
@@ -247,3 +269,8 @@ class Tail:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _what(error: CorruptError | TornError) -> str:
+    """What is wrong, without the place, which a Damage names itself."""
+    return error.what if isinstance(error, CorruptError) else "the file ends inside a block"

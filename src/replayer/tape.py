@@ -14,7 +14,8 @@ from typing import Any, Literal, Self
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.contents import Damage
 from recorder.format.frame import Frame
-from recorder.format.recording import Drop, KeyframePlace
+from recorder.format.index import Entry
+from recorder.format.recording import Drop, KeyframePlace, Recording
 from recorder.format.segment import Segment
 from recorder.reading import OpenTape, is_locked
 from sim.kernel.state import Snapshot
@@ -186,9 +187,14 @@ class Tape:
             return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
 
     def check_blocks(self) -> list[RecordingError]:
-        """Read every block whole; what is wrong, in file order. Raises nothing for damage."""
+        """Read every block whole, believing no index; what is wrong, in file order. Raises nothing for damage.
+
+        A torn end is not wrong.
+        """
         self.distrust_index()
-        problems: list[RecordingError] = []
+        problems: list[RecordingError] = [
+            CorruptError(damage.offset, damage.what) for damage in self.damages if not damage.torn
+        ]
         for segment in self.segments:
             blocks = [(entry, 0) for entry in segment.contents.indexes]
             for part in segment.parts:
@@ -202,8 +208,16 @@ class Tape:
         return problems
 
     def distrust_index(self) -> bool:
-        """Find the blocks by their headers from now on; True if that gave other blocks than the index did."""
-        return self.recording.distrust_index()
+        """Find the blocks by their headers from now on; True if that gave other blocks than the index did.
+
+        What an index hides shows then, in damages and status, too.
+        """
+        before = self.recording
+        if not any(segment.contents.by_index for segment in before.segments):
+            return False
+        self.assembled = self._files.assemble_again(believe_index=False)
+        self.recording = self.assembled.recording
+        return _entries_of(before) != _entries_of(self.recording)
 
     # --- closing
 
@@ -218,3 +232,11 @@ class Tape:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _entries_of(recording: Recording) -> list[Entry] | None:
+    """All blocks that are listed; None if the index cannot be read."""
+    try:
+        return [entry for segment in recording.segments for part in segment.parts for entry in part.load().entries()]
+    except (CorruptError, TornError):
+        return None

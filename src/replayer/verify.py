@@ -113,9 +113,8 @@ def verify_tape(
         raise ValueError(f"{jobs} jobs")
     with Tape(path) as tape:
         problems: list[RecordingError] = [
-            CorruptError(damage.offset, damage.what) for damage in tape.damages if not damage.torn
+            CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments
         ]
-        problems += [CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments]
         problems += check_seal(tape) + tape.check_blocks()
         if not tape.keyframes:
             return Report("corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None)
@@ -186,7 +185,7 @@ def _check_segment(segment: Segment, seal: Seal, before: Segment | None) -> list
     header = None
     try:
         start = contents.header.size_bytes if contents.header is not None else 0
-        for following in hop(segment.read, start, contents.size_bytes, contents.marker):
+        for following in hop(segment.read, start, contents.good_end, contents.marker):
             if header is not None:
                 digest.update(encode_header(header))
                 count += 1

@@ -1,21 +1,23 @@
-"""Tapes of small simulations, read by the second reader and compared with the live runs; and SPEC.md's own example."""
+"""Tapes of small simulations, read by the second reader and compared with the live runs; and SPEC.md's own examples."""
 
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recorder import Recorder
 from sim import Blob, Field, Schema, State, Table
 
-from oracle.fake_logs import MemoryLog, use_log
-from oracle.second_reader import Reader, field_of
+from oracle.live_runs import assert_whole, record_live
+from oracle.second_reader import Tape
+from oracle.second_state import field_of
 from small_worlds import Herd, Saved, Walkers
 
 SPEC = Path(__file__).parents[2] / "SPEC.md"
@@ -34,65 +36,36 @@ class Counter:
 Counter.__module__, Counter.__qualname__ = "example", "Counter"
 
 
-def test_the_example_in_the_specification(tmp_path: Path) -> None:
-    """The hex dump in SPEC.md is exactly what the recorder writes, and the second reader reads it."""
+def shown_in_specification(title: str) -> bytes:
+    """The bytes of the hex dump whose first line is title."""
+    text = SPEC.read_text(encoding="utf-8")
+    (dump,) = re.findall(rf"^```\n{title}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    shown = b""
+    for offset, row in re.findall(r"^([0-9a-f]{4})  ((?:[0-9a-f]{2} ?)+)", dump, re.MULTILINE):
+        assert int(offset, 16) == len(shown)
+        shown += bytes.fromhex(row)
+    return shown
+
+
+def test_the_examples_in_the_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hex dumps in SPEC.md are exactly what the recorder writes, and the second reader reads them."""
+    monkeypatch.setattr("recorder.journal.AREA_BYTES", 64)
     path = tmp_path / "run.tape"
     with Recorder(path, Counter(), keyframe_interval_ticks=2, deterministic=True, run_id=bytes(range(16))) as tape:
         tape.step(1)
         tape.step(2)
-    rows = re.findall(r"^([0-9a-f]{4})  ((?:[0-9a-f]{2} ?)+)", SPEC.read_text(encoding="utf-8"), re.MULTILINE)
-    shown = b""
-    for offset, row in rows:
-        assert int(offset, 16) == len(shown)
-        shown += bytes.fromhex(row)
+        journal = path.with_name("run.tape.journal").read_bytes()
 
-    assert shown == path.read_bytes()
-    reader = Reader(shown)
+    assert shown_in_specification("file header") == path.read_bytes()
+    reader = Tape(path)
     assert [(tick, inputs) for tick, _, inputs in reader.frames()] == [(1, 1), (2, 2)]
     assert [(k.tick, k.is_full, field_of(k, "count").tolist()) for k in reader.keyframes()] == [
         (0, True, 0),
         (2, False, 3),
     ]
-
-
-Live = dict[int, tuple[int, bytes, dict[str, np.ndarray]]]
-
-
-def record_live(path: Any, simulation: Any, inputs: list[Any], **settings: Any) -> Live:
-    """Record a run; hash, arena and fields of the live state at every tick."""
-    live: Live = {}
-
-    def look(tick: int) -> None:
-        state = tape.simulation.state
-        live[tick] = (state.hash(), state.arena.tobytes(), {name: state[name].copy() for name in state})
-
-    with Recorder(path, simulation, **settings) as tape:
-        look(0)
-        for tick, given_inputs in enumerate(inputs, start=1):
-            tape.step(given_inputs)
-            look(tick)
-    return live
-
-
-def assert_agrees(data: bytes, live: Live, inputs: list[Any], interval_ticks: int, full_every: int) -> None:
-    """What the second reader finds is what the live run was."""
-    reader = Reader(data)
-    frames = list(reader.frames())
-    assert [(tick, state_hash) for tick, state_hash, _ in frames] == [(t, live[t][0]) for t in live if t]
-    assert repr([given_inputs for _, _, given_inputs in frames]) == repr(inputs)
-    keyframes = list(reader.keyframes())
-    assert [keyframe.tick for keyframe in keyframes] == list(range(0, len(inputs) + 1, interval_ticks))
-    assert all(k.is_full for number, k in enumerate(keyframes) if number % full_every == 0)
-    for keyframe in keyframes:
-        state_hash, arena, fields = live[keyframe.tick]
-        assert (keyframe.state_hash, keyframe.arena) == (state_hash, arena)
-        assert [name for name in keyframe.layout if name != "#counts"] == list(fields)
-        for name, values in fields.items():
-            found = field_of(keyframe, name)
-            assert found.dtype == values.dtype
-            assert found[: len(values)].tobytes() == values.tobytes() if values.ndim else found == values
-    assert reader.seal is not None
-    assert (reader.seal["frame_count"], reader.seal["last_tick"]) == (len(inputs), len(inputs))
+    assert shown_in_specification("journal header") == journal
+    path.with_name("run.tape.journal").write_bytes(journal)
+    assert list(Tape(path).journal.values()) == list(reader.frames()) == list(Tape(path).frames())
 
 
 @pytest.mark.parametrize("simulation", [Walkers, Herd, Saved], ids=lambda simulation: simulation.__name__)
@@ -102,9 +75,8 @@ def test_small_worlds(tmp_path: Path, simulation: Any) -> None:
     path = tmp_path / "run.tape"
     live = record_live(path, simulation(), inputs, keyframe_interval_ticks=4, full_every=5)
 
-    assert_agrees(path.read_bytes(), live, inputs, 4, 5)
-    kinds = {keyframe.is_full for keyframe in Reader(path.read_bytes()).keyframes()}
-    assert kinds == {True, False}
+    assert_whole(Tape(path), live, inputs, 4, 5)
+    assert {keyframe.is_full for keyframe in Tape(path).keyframes()} == {True, False}
 
 
 class Drawn:
@@ -163,26 +135,34 @@ def schemas(draw: st.DrawFn) -> Schema:
     return Schema(*entries)
 
 
-@given(schemas(), st.lists(st.integers(0, 2**32), max_size=20), st.integers(1, 5), st.integers(1, 4), st.booleans())
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    schemas(),
+    st.lists(st.integers(0, 2**32), max_size=20),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.booleans(),
+    st.sampled_from([None, 1, 2000]),
+)
+@settings(deadline=None, max_examples=60)
 def test_any_simulation(
-    monkeypatch: pytest.MonkeyPatch,
     schema: Schema,
     inputs: list[int],
     interval_ticks: int,
     full_every: int,
     many: bool,  # noqa: FBT001
+    split: int | None,
 ) -> None:
-    """Tapes of any schema, cadence and length are read by the second reader as what the run was."""
-    log = use_log(monkeypatch, MemoryLog())
-    if many:
-        monkeypatch.setattr("recorder.format.encoder.INDEX_BLOCKS", 4)
-    settings = {"keyframe_interval_ticks": interval_ticks, "full_every": full_every, "deterministic": True}
-    live = record_live("memory", Drawn(schema), inputs, **settings)
-    monkeypatch.undo()
+    """Tapes of any schema, cadence and length, in one file or several, are read by the second reader as the run was."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        if many:
+            monkeypatch.setattr("recorder.format.encoder.INDEX_BLOCKS", 4)
+        path = Path(folder) / "run.tape"
+        cadence = {"keyframe_interval_ticks": interval_ticks, "full_every": full_every}
+        live = record_live(path, Drawn(schema), inputs, **cadence, split=split, deterministic=True)
+        found = Tape(path)
 
-    assert_agrees(log.data, live, inputs, interval_ticks, full_every)
-    assert log.closed
+        assert_whole(found, live, inputs, interval_ticks, full_every)
+        assert split != 1 or len(found.segments) == 1 + len(inputs) // interval_ticks
 
 
 def test_inputs_of_every_kind(tmp_path: Path) -> None:
@@ -199,24 +179,36 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
               {"x": [np.zeros((0, 2), "u1")]}]  # fmt: skip
     path = tmp_path / "run.tape"
     record_live(path, Deaf(), inputs)
-    reader = Reader(path.read_bytes())
 
-    assert repr([given_inputs for _, _, given_inputs in reader.frames()]) == repr(inputs)
-    assert [keyframe.arena for keyframe in reader.keyframes()] == [b""]
+    assert repr([given_inputs for _, _, given_inputs in Tape(path).frames()]) == repr(inputs)
+    assert [keyframe.arena for keyframe in Tape(path).keyframes()] == [b""]
+
+
+SETTINGS = {
+    "keyframe_interval_ticks": 7,
+    "full_every": 3,
+    "durability": "block",
+    "sync_interval_s": 0.5,
+    "sync_each_block": False,
+    "on_error": "raise",
+    "keep_ticks": None,
+    "keep_s": None,
+    "split_bytes": 2_000_000,
+    "deterministic": True,
+}
 
 
 def test_meta(tmp_path: Path) -> None:
     """META holds the keys that SPEC.md lists, two of them only where the tape need not be the same each time."""
-    keys = ["world", "simulation", "mode", "hash", "random", "keyframe_interval_ticks", "full_every"]
+    keys = ["world", "simulation", "mode", "hash", "random", "settings", "notes"]
+    told = {"durability": "block", "sync": "0.5s", "on_error": "raise", "split": "2MB", "notes": {"who": ["me", 1]}}
     for deterministic, more in ((True, []), (False, ["environment", "created"])):
         path = tmp_path / f"{deterministic}.tape"
-        record_live(path, Counter(), [], deterministic=deterministic, keyframe_interval_ticks=7, full_every=3)
-        meta = Reader(path.read_bytes()).meta
+        cadence = {"keyframe_interval_ticks": 7, "full_every": 3}
+        record_live(path, Counter(), [], deterministic=deterministic, **cadence, **told)
+        meta = Tape(path).meta
         assert list(meta) == keys + more
-        assert (meta["world"], meta["simulation"], meta["mode"], meta["hash"]) == (
-            None,
-            "example.Counter",
-            "events",
-            "xxh3-64",
-        )
-        assert (meta["keyframe_interval_ticks"], meta["full_every"]) == (7, 3)
+        assert [meta[key] for key in keys[:4]] == [None, "example.Counter", "events", "xxh3-64"]
+        assert meta["settings"] == {**SETTINGS, "deterministic": deterministic}
+        assert list(meta["settings"]) == list(SETTINGS)
+        assert meta["notes"] == {"who": ["me", 1]}

@@ -1,4 +1,4 @@
-"""The writer: where frames are cut, and what happens when the disk fails or is slow."""
+"""The writer: where frames are cut, what a slow disk does, and how a failing one reaches the caller."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 
 from recorder import Recorder, UnreadableError, WriterFailedError
-from recorder.format.encoder import TapeEncoder
-from recorder.format.file_header import FileHeader
+from recorder.format.encoder import SegmentEncoder
+from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.plain_data import encode_plain
+from recorder.segments import SegmentedLog
+from recorder.settings import make_settings
 from recorder.writer import Writer
 from replayer.tape import Tape
 from sim import Field, Schema, State
 
-from oracle.fake_logs import FailingLog, GatedLog, MemoryLog, use_log
+from oracle.fake_files import FailingFiles, GatedFiles, MemoryFiles, use_files
 from oracle.second_reader import FRAMES, Reader
 
 
@@ -37,6 +39,12 @@ def frame_of(tick: int, size: int) -> bytes:
     return frame
 
 
+def settings_of(**more: object):
+    """Settings that let no clock show."""
+    usual = {"keyframe_interval_ticks": 1, "full_every": 1, "durability": "block", "sync": "never", "on_error": "raise"}
+    return make_settings(**{**usual, "keep": None, "split": None, "deterministic": True, **more})
+
+
 @pytest.mark.parametrize(
     ("sizes", "counts"),
     [
@@ -53,35 +61,44 @@ def frame_of(tick: int, size: int) -> bytes:
 )
 def test_frames_are_cut_at_16_kib(sizes: list[int], counts: list[int]) -> None:
     """A block takes frames up to 16,384 bytes and not one byte more; a longer frame has a block of its own."""
-    log = MemoryLog()
-    encoder = TapeEncoder(FileHeader(bytes(16), bytes(8)), encode_plain({}))
-    writer = Writer(
-        log, encoder, path="x", first_tick=1, sync_interval_s=None, sync_each_block=False, deterministic=True
-    )
+    files = MemoryFiles()
+    encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({}))
+    log = SegmentedLog(files, files.create(0), encoder, lambda *_: b"", syncs=False, tell_durable=False)
+    log.start()
+    writer = Writer(files, log, settings_of(), path="x", first_tick=1)
     for tick, size in enumerate(sizes, start=1):
         writer.put_frame(frame_of(tick, size))
     writer.stop()
 
-    reader = Reader(log.data)
+    reader = Reader(bytes(files.segments[0]))
     assert [block.tick_count for block in reader.blocks if block.kind == FRAMES] == counts
     assert [tick for tick, _, _ in reader.frames()] == list(range(1, len(sizes) + 1))
-    assert (log.closed, log.sync_count, reader.seal) == (True, 0, None)
+    assert (files.released, files.calls.count("fdatasync"), reader.seal) == (True, 0, None)
 
 
 def run(sync: str = "block", ticks: int = 9) -> Recorder:
     """Record some ticks with a keyframe each two."""
-    tape = Recorder("memory", Adder(), keyframe_interval_ticks=2, full_every=2, sync=sync, deterministic=True)
+    tape = Recorder(
+        "memory",
+        Adder(),
+        keyframe_interval_ticks=2,
+        full_every=2,
+        durability="block",
+        sync=sync,
+        on_error="raise",
+        deterministic=True,
+    )
     with tape:
         for tick in range(1, ticks + 1):
             tape.step(tick)
     return tape
 
 
-def calls_of_a_sound_run(monkeypatch: pytest.MonkeyPatch) -> MemoryLog:
+def files_of_a_sound_run(monkeypatch: pytest.MonkeyPatch) -> MemoryFiles:
     """What a run without failures writes."""
-    log = use_log(monkeypatch, MemoryLog())
+    files = use_files(monkeypatch, MemoryFiles())
     run()
-    return log
+    return files
 
 
 def assert_is_a_sound_beginning(path: Path, data: bytes, whole: bytes) -> None:
@@ -106,83 +123,92 @@ def assert_is_a_sound_beginning(path: Path, data: bytes, whole: bytes) -> None:
                 assert (frame.state_hash, frame.inputs) == truth[tick]
 
 
-@pytest.mark.parametrize(("method", "kept"), [("append", 0.0), ("append", 0.5), ("append", 1.0), ("sync", 0.0)])
+@pytest.mark.parametrize(("method", "kept"), [("append", 0.0), ("append", 0.5), ("append", 1.0), ("fdatasync", 0.0)])
 def test_a_failing_disk_reaches_the_caller(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, method: str, kept: float
 ) -> None:
     """Whichever call fails: WriterFailedError with the cause chained, nothing more is written, all before is sound."""
-    sound = calls_of_a_sound_run(monkeypatch)
-    call_count = {"append": sound.append_count, "sync": sound.sync_count}[method]
+    sound = files_of_a_sound_run(monkeypatch)
+    call_count = sound.calls.count(method)
     assert call_count > 10
     for k in range(1, call_count + 1):
-        log = use_log(monkeypatch, FailingLog(method, k, kept))
+        files = use_files(monkeypatch, FailingFiles(k, method, kept=kept))
+        if (k, method) == (1, "append"):
+            with pytest.raises(OSError, match="ENOSPC"):
+                run()
+            assert files.segments == {}
+            continue
         with pytest.raises(WriterFailedError) as caught:
             run()
         assert isinstance(caught.value.__cause__, OSError)
         assert caught.value.path == "memory"
         assert str(caught.value.__cause__) == caught.value.why
-        assert log.closed
-        assert (log.append_count, log.sync_count) == ((k - 1, k - 1) if method == "append" else (k, k - 1))
-        assert_is_a_sound_beginning(tmp_path / "run.tape", log.data, sound.data)
+        assert files.released
+        assert files.calls.count(method) == k
+        assert_is_a_sound_beginning(tmp_path / "run.tape", bytes(files.segments[0]), bytes(sound.segments[0]))
 
-    use_log(monkeypatch, FailingLog(method, call_count + 1))
+    use_files(monkeypatch, FailingFiles(call_count + 1, method))
     run()
 
 
 def test_after_a_failure_every_call_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """step, flush and close raise WriterFailedError; a second close does nothing."""
-    log = use_log(monkeypatch, FailingLog("append", 4))
-    tape = Recorder("memory", Adder(), keyframe_interval_ticks=1, sync="never", deterministic=True)
+    files = use_files(monkeypatch, FailingFiles(4, "append"))
+    settings = {"durability": "block", "sync": "never", "on_error": "raise"}
+    tape = Recorder("memory", Adder(), keyframe_interval_ticks=1, deterministic=True, **settings)
     tape.step(1)
     for call in (tape.flush, tape.flush, lambda: tape.step(1), tape.close):
-        with pytest.raises(WriterFailedError, match="No space left"):
+        with pytest.raises(WriterFailedError, match="ENOSPC"):
             call()
     tape.close()
-    assert [tick for tick, _, _ in Reader(log.data).frames()] == [1]
+    assert [tick for tick, _, _ in Reader(bytes(files.segments[0])).frames()] == [1]
 
 
 def test_an_exception_under_way_is_not_hidden_by_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's own exception leaves the with block, with the writer's failure as a note."""
-    use_log(monkeypatch, FailingLog("append", 3))
-    tape = Recorder("memory", Adder(), deterministic=True)
+    use_files(monkeypatch, FailingFiles(3, "append"))
+    tape = Recorder("memory", Adder(), deterministic=True, on_error="raise")
     with pytest.raises(KeyError) as caught, tape:
         raise KeyError("mine")
-    assert "No space left" in caught.value.__notes__[0]
+    assert "ENOSPC" in caught.value.__notes__[0]
 
 
 def test_a_keyframe_is_skipped_while_the_disk_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """While there is no room, keyframes are skipped; the one after them is full, and no frame is lost."""
     monkeypatch.setattr("recorder.writer.KEYFRAME_BYTES_MAX", 0)  # One at a time.
-    log = use_log(monkeypatch, GatedLog())
+    files = use_files(monkeypatch, GatedFiles())
     with Recorder("memory", Adder(), keyframe_interval_ticks=1, sync="never") as tape:
         for tick in range(1, 5):
             tape.step(tick)
-        assert tape.statistics().keyframes_skipped == 4
-        log.gate.set()
+        skipped = tape.statistics().keyframes_skipped
+        assert skipped >= 2  # One waits in the queue, one in the thread.
+        files.gate.set()
         tape.flush()
         tape.step(5)
         tape.flush()
         tape.step(6)
-    assert tape.statistics().keyframes_skipped == 4
+    assert tape.statistics().keyframes_skipped == skipped
 
-    reader = Reader(log.data)
-    assert [(k.tick, k.is_full) for k in reader.keyframes()] == [(0, True), (5, True), (6, False)]
+    reader = Reader(bytes(files.segments[0]))
+    keyframes = [(k.tick, k.is_full) for k in reader.keyframes()]
+    assert keyframes[0] == (0, True)
+    assert keyframes[-2:] == [(5, True), (6, False)]
+    assert len(keyframes) == 7 - skipped
     assert [(tick, inputs) for tick, _, inputs in reader.frames()] == [(tick, tick) for tick in range(1, 7)]
 
 
 def test_bytes_do_not_depend_on_timing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With deterministic, a disk that lets nothing through until the end gives the same bytes as a fast one."""
-    fast, slow = MemoryLog(), GatedLog()
-    written: list[bytes] = []
-    for log in (fast, slow):
-        use_log(monkeypatch, log)
-        with Recorder("memory", Adder(), keyframe_interval_ticks=200, sync="0s", deterministic=True) as tape:
+    fast, slow = MemoryFiles(), GatedFiles()
+    for files in (fast, slow):
+        use_files(monkeypatch, files)
+        settings = {"durability": "block", "sync": "0s", "deterministic": True}
+        with Recorder("memory", Adder(), keyframe_interval_ticks=200, **settings) as tape:
             for tick in range(1, 150):
                 tape.step(tick)
-                if log is fast and tick == 1:
+                if files is fast and tick == 1:
                     assert fast.synced.wait(30)  # As the writer does all the time with sync="0s".
-            if log is slow:
+            if files is slow:
                 slow.gate.set()
-        written.append(log.data)
-    assert fast.sync_count > 1
-    assert written[0] == written[1]
+    assert fast.calls.count("fdatasync") > 1
+    assert fast.segments == slow.segments

@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 import replayer
-from recorder.format.block import HEADER_BYTES, decode_header, encode_header, pad
+from recorder.format.block import HEADER_BYTES, Kind, decode_header, encode_header, pad
 from replayer.verify import verify_tape
 
 from small_worlds import Walkers, record
@@ -71,8 +71,10 @@ def test_the_first_bad_tick_is_exact(tape_path: Path, jobs: int) -> None:
 def rewrite_frames(path: Path, tick: int, change: Any) -> None:
     """Change one frame on a tape and mend all checksums of its block, as a careful forger would."""
     with replayer.Tape(path) as tape:
-        entry = next(e for e in tape._frame_blocks if e.first_tick <= tick <= e.final_tick)
-        payload = tape._payload(entry)
+        (segment,) = tape.segments
+        blocks = [e for e in segment.contents.entries if e.kind == Kind.FRAMES]
+        entry = next(e for e in blocks if e.first_tick <= tick <= e.final_tick)
+        payload = segment.joined(entry, 0)
     data = bytearray(path.read_bytes())
     header = decode_header(bytes(data[entry.offset : entry.offset + HEADER_BYTES]), entry.offset)
     frames = list(_frames(payload))
@@ -128,7 +130,7 @@ def test_an_unsealed_tape_is_the_same_but_incomplete(tape_path: Path) -> None:
     """Cut before END: every tick verifies, ok is true, the status says incomplete."""
     data = tape_path.read_bytes()
     with replayer.Tape(tape_path) as tape:
-        end = tape.contents.entries[-1]
+        end = tape.segments[0].contents.entries[-1]
     tape_path.write_bytes(data[: end.offset])
     report = verify_tape(tape_path, Walkers)
 

@@ -80,6 +80,8 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     found, refused = _read_all(sources, believe_index=believe_index)
     if not found:
         raise NoTapeError(refused[0].what)
+    if refused and refused[-1].segment == sources[-1].number:  # A crash came when it was begun.
+        refused[-1] = attrs.evolve(refused[-1], torn=True)
     run_id = _run_id(found)
     own = [one for one in found if _belongs(one, run_id)]
     metas = [_first_meta(source, contents) for source, contents in own]

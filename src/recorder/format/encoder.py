@@ -168,7 +168,7 @@ class SegmentEncoder:
         """header: of the file. meta: the META payload. previous_digest: of the END of the segment before."""
         self.header = header
         self._meta = meta
-        self._previous_digest = previous_digest
+        self.previous_digest = previous_digest
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._entries: list[Entry] = []
         self._parts: list[PartSummary] = []
@@ -179,7 +179,7 @@ class SegmentEncoder:
         self.last_tick = 0
         self.next_seq = header.first_seq
         self.next_offset = 0
-        self._sealed_digest = b""
+        self.sealed_digest = b""
         self.durable_bytes = 0  # Set by the writer after each sync; goes into every header.
 
     @classmethod
@@ -195,7 +195,7 @@ class SegmentEncoder:
             encoder._count(block, encode_header(block))
             if block.kind == Kind.INDEX:
                 encoder._note_index(block.offset)
-        encoder.next_offset = encoder.durable_bytes = next_offset
+        encoder.next_offset = next_offset
         return encoder
 
     def start(self, flags: int = Flags.SESSION_START) -> bytes:
@@ -241,10 +241,10 @@ class SegmentEncoder:
 
     def end(self, outcome: Any, *, final: bool) -> bytes:
         """END and the trailer, after last_index. outcome: plain data. final: the tape ends with this segment."""
-        self._sealed_digest = self._digest.digest()
+        self.sealed_digest = self._digest.digest()
         seal = Seal(
             meta=self._meta,
-            digest=self._sealed_digest,
+            digest=self.sealed_digest,
             block_count=self.next_seq - self.header.first_seq,
             frame_count=self._frame_count,
             first_tick=self._first_tick or 0,
@@ -254,7 +254,7 @@ class SegmentEncoder:
             run_id=self.header.run_id,
             segment=self.header.segment,
             final=final,
-            previous_digest=self._previous_digest,
+            previous_digest=self.previous_digest,
             counts=self._counts,
             parts=self._parts,
         )
@@ -264,10 +264,10 @@ class SegmentEncoder:
         self.next_offset += len(trailer)
         return end + trailer
 
-    def next_segment(self, number: int, meta: bytes) -> SegmentEncoder:
+    def next_segment(self, number: int, meta: bytes, previous_digest: bytes) -> SegmentEncoder:
         """The encoder of another segment that goes on from this one."""
         header = make_file_header(self.header.run_id, number, self.next_seq)
-        following = SegmentEncoder(header, meta, self._sealed_digest)
+        following = SegmentEncoder(header, meta, previous_digest)
         following.last_tick = self.last_tick
         return following
 
@@ -294,7 +294,7 @@ class SegmentEncoder:
         del self._entries[mark.entry_count :]
         self._parts, self._index_offset = mark.parts, mark.index_offset
         self._frame_count, self._first_tick, self.last_tick = mark.frame_count, mark.first_tick, mark.last_tick
-        self._counts, self._digest, self._sealed_digest = mark.counts, mark.digest, b""
+        self._counts, self._digest, self.sealed_digest = mark.counts, mark.digest, b""
 
     def _index(self) -> bytes:
         offset = self.next_offset

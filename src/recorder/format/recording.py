@@ -100,11 +100,10 @@ class Recording:
     def _arrange(self) -> None:
         self._by_number = {segment.number: segment for segment in self.segments}
         places = [_Place(segment, part) for segment in self.segments for part in segment.parts]
-        self._places = [
-            place
-            for n, place in enumerate(places)
-            if not n or (place.summary.first_tick, place.summary.last_tick) != (0, 0)
-        ]
+        ticking = [(place.summary.first_tick, place.summary.last_tick) != (0, 0) for place in places]
+        first = ticking.index(True) if any(ticking) else len(places)
+        # Before the first tick above 0, (0, 0) may be the keyframe of tick 0; behind it, it is no tick at all.
+        self._places = [place for n, place in enumerate(places) if n < first or ticking[n]]
         self._part_ticks = [place.summary.first_tick for place in self._places]
         self._seq_places = [place for place in places if place.summary.first_seq or place is places[0]]
         self._part_seqs = [place.summary.first_seq for place in self._seq_places]
@@ -159,7 +158,10 @@ class Recording:
 
     @functools.cached_property
     def drops(self) -> list[Drop]:
-        """What the recording says that it could not keep, in file order; damaged DROP blocks are left out."""
+        """What the recording says that it could not keep, as far as it is missing, in file order.
+
+        Damaged DROP blocks are left out. Ticks that a DROP block names may be there after all, from the journal.
+        """
         found = []
         if Kind.DROP in self._kinds:
             for segment in self.segments:
@@ -167,8 +169,17 @@ class Recording:
                     loaded = part.load()
                     for row in np.flatnonzero(loaded.columns["kind"] == Kind.DROP):
                         drop = self._read_drop(segment, loaded, int(row))
-                        found += [drop] if drop is not None else []
+                        found += self._missing_of(drop) if drop is not None else []
         return found
+
+    def _missing_of(self, drop: Drop) -> list[Drop]:
+        """The ranges of a drop that have no frames."""
+        try:
+            gaps = [*self.missing_ticks(), (self.last_tick + 1, drop.last_tick)]
+        except MissingTickError:
+            return [drop]
+        cut = [(max(first, drop.first_tick), min(last, drop.last_tick)) for first, last in gaps]
+        return [Drop(first, last, drop.why) for first, last in cut if first <= last]
 
     @staticmethod
     def _read_drop(segment: Segment, part: Part, row: int) -> Drop | None:
@@ -180,8 +191,11 @@ class Recording:
 
     @property
     def has_drops(self) -> bool:
-        """Whether the recording says that it could not keep something."""
-        return Kind.DROP in self._kinds
+        """Whether the recording says that it could not keep something that is missing."""
+        try:
+            return bool(self.drops)
+        except (CorruptError, TornError):
+            return True  # An index that cannot be read is reported elsewhere; that something is missing is sure.
 
     @functools.cached_property
     def _kinds(self) -> set[int]:

@@ -14,8 +14,9 @@ import pytest
 
 from recorder import Recorder, RecordingError, UnreadableError, UnsupportedVersionError
 from recorder.format.block import HEADER_BYTES, TAG, BlockHeader, Kind, decode_header, encode_header, pad
+from recorder.format.by_index import read_contents
 from recorder.format.index import entry_of
-from recorder.format.scan import read_contents, scan_contents
+from recorder.format.scan import scan_contents
 from recorder.format.seal import encode_trailer
 from replayer.tape import Tape
 from replayer.verify import check_seal
@@ -150,7 +151,7 @@ def test_every_cut_gives_the_complete_blocks(tmp_path: Path, sync: str) -> None:
             continue
         with tape:
             listed = [block.offset for block in whole if block.kind != INDEX and not block.flags & CONTINUATION]
-            assert [entry.offset for entry in tape.contents.entries] == listed
+            assert [entry.offset for entry in tape.segments[0].contents.entries] == listed
             assert (tape.sealed, tape.status) == (False, "incomplete")
             assert bool(tape.damages) == (size not in {64, *ends})
             assert tape.check_blocks() == []
@@ -203,7 +204,7 @@ def offsets_found(path: Path) -> list[int]:
     """Where blocks are found by hopping."""
     with Tape(path) as tape:
         tape.distrust_index()
-        return [entry.offset for entry in tape.contents.entries]
+        return [entry.offset for entry in tape.segments[0].contents.entries]
 
 
 def test_swapped_blocks_do_not_count(tmp_path: Path) -> None:
@@ -307,9 +308,9 @@ def test_without_its_index_a_tape_gives_the_same_answers(tmp_path: Path) -> None
     *_, index, end = Reader(data).blocks
     truth = truth_of(data)
     with Tape(path) as tape:
-        by_index = tape.contents.entries
+        by_index = tape.segments[0].contents.entries
         assert tape.distrust_index() is False
-        assert tape.contents.entries == by_index
+        assert tape.segments[0].contents.entries == by_index
     for place in (index.offset + 5, index.offset + 80, len(data) - 9, 30, end.offset + 80):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         _, _, found = read_everything(path)
@@ -329,7 +330,7 @@ def test_a_lying_index_is_found_out(tmp_path: Path, column: str) -> None:
     truth, blocks = truth_of(data), Reader(data).blocks
     index = blocks[-2]
     with Tape(path) as tape:
-        entries = [entry for entry in tape.contents.entries if entry.kind != Kind.END]
+        entries = [entry for entry in tape.segments[0].contents.entries if entry.kind != Kind.END]
     for number in range(len(entries)):
         for value in (0, 1, 200, 2**64 - 1):
             limit = {"kind": 0xFF, "flags": 0xFFFF, "tick_count": 2**32 - 1, "baseline": 2**32 - 1}.get(
@@ -346,7 +347,7 @@ def test_a_lying_index_is_found_out(tmp_path: Path, column: str) -> None:
             assert is_part_of(found, truth)
             with Tape(path) as tape:
                 tape.distrust_index()
-                assert tape.contents.entries[:-1] == entries
+                assert tape.segments[0].contents.entries[:-1] == entries
 
 
 def lie(path: Path, data: bytes, payload: bytes, index: Any) -> None:
@@ -375,17 +376,17 @@ def test_an_index_that_leaves_out_a_block_is_found_out(tmp_path: Path) -> None:
 
     path = tmp_path / "run.tape"
     data = make_tape(path)
-    index = Reader(data).blocks[-2]
+    truth, index = truth_of(data), Reader(data).blocks[-2]
     with Tape(path) as tape:
-        entries = [entry for entry in tape.contents.entries if entry.kind != Kind.END]
+        entries = [entry for entry in tape.segments[0].contents.entries if entry.kind != Kind.END]
     for number in range(len(entries)):
         lie(path, data, encode_index(entries[:number] + entries[number + 1 :], 0), index)
         with Tape(path) as tape:
             assert check_seal(tape)
-            hidden = entries[number].kind
-            assert len(tape.contents.entries) == len(entries) + (hidden == Kind.FRAMES)
             tape.distrust_index()
-            assert len(tape.contents.entries) == len(entries) + 1
+            assert len(tape.segments[0].contents.entries) == len(entries) + 1
+        with Tape(path) as tape:
+            assert [tape.frame(tick).state_hash for tick in truth.frames] == [one[0] for one in truth.frames.values()]
 
 
 @pytest.mark.parametrize("place", [0, 2**63 - 1, 2**63, 2**64 - 1])
@@ -397,7 +398,7 @@ def test_a_trailer_that_leads_astray_is_ignored(tmp_path: Path, place: int) -> N
     with Tape(path) as tape:
         assert not tape.sealed
         assert tape.status == "incomplete"
-        assert len(tape.contents.entries) == len([b for b in Reader(data).blocks if b.kind != INDEX])
+        assert len(tape.segments[0].contents.entries) == len([b for b in Reader(data).blocks if b.kind != INDEX])
 
 
 def test_unknown_kinds_that_may_be_skipped_hide_nothing(tmp_path: Path) -> None:
@@ -411,7 +412,7 @@ def test_unknown_kinds_that_may_be_skipped_hide_nothing(tmp_path: Path) -> None:
         )  # fmt: skip
         path.write_bytes(data + encode_header(block) + b"whatever")
         with Tape(path) as tape:
-            assert tape.contents.entries[-1] == entry_of(block)
+            assert tape.segments[0].contents.entries[-1] == entry_of(block)
             if kind == 0x7F:
                 with pytest.raises(UnsupportedVersionError, match="blocks of kind \\[127\\]"):
                     tape.frame(1)
@@ -428,7 +429,9 @@ def test_hopping_and_index_agree_on_every_sealed_tape(tmp_path: Path) -> None:
     def read(offset: int, size: int) -> bytes:
         return data[offset : offset + size]
 
-    assert read_contents(read, len(data)) == scan_contents(read, len(data))
+    by_index, scanned = read_contents(read, len(data)), scan_contents(read, len(data))
+    assert by_index.entries == scanned.entries
+    assert (by_index.seal, by_index.header, by_index.damages) == (scanned.seal, scanned.header, scanned.damages)
     assert [struct.pack("B", entry.kind) for entry in read_contents(read, len(data)).entries][-1] == bytes([END])
 
 

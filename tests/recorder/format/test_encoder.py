@@ -8,26 +8,49 @@ import pytest
 
 from recorder.errors import CorruptError
 from recorder.format.block import Flags, Kind
-from recorder.format.encoder import TapeEncoder
-from recorder.format.file_header import FileHeader
+from recorder.format.by_index import read_contents
+from recorder.format.encoder import SegmentEncoder, SeqReference, delta_pieces, frames_piece, full_pieces
+from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.index import Entry, decode_index, encode_index
 from recorder.format.keyframe import encode_delta, encode_full, gather_changes
 from recorder.format.limits import INDEX_BLOCKS, PIECE_RAW_BYTES
 from recorder.format.plain_data import encode_plain
-from recorder.format.scan import read_contents, scan_contents
+from recorder.format.scan import scan_contents
 from sim import Field, Schema, State
 
 from oracle.second_reader import INDEX, Reader
 
-HEADER = FileHeader(bytes(16), b"8 bytes.")
 META = encode_plain({"simulation": "none"})
 
 
-def frames(encoder: TapeEncoder, first_tick: int, count: int = 1) -> bytes:
+class Encoder(SegmentEncoder):
+    """A segment's encoder, with the payloads of a tape made into pieces and placed at once."""
+
+    def __init__(self) -> None:
+        super().__init__(make_file_header(bytes(16), 0, 0), META)
+        self.full_place: SeqReference | None = None
+
+    def full(self, tick: int, payload: memoryview) -> bytes:
+        """The blocks of a full keyframe."""
+        pieces, self.full_place = full_pieces(tick, payload)
+        return b"".join(map(self.place, pieces))
+
+    def delta(self, tick: int, payload: memoryview) -> bytes:
+        """The blocks of a delta upon the last full keyframe."""
+        assert self.full_place is not None
+        return b"".join(map(self.place, delta_pieces(tick, payload, self.full_place)))
+
+    def seal(self, outcome: object = None) -> bytes:
+        """The last INDEX, END and the trailer."""
+        return self.last_index() + self.end(outcome, final=True)
+
+
+def frames(encoder: Encoder, first_tick: int, count: int = 1) -> bytes:
     """A block of frames."""
     ticks = range(first_tick, first_tick + count)
-    return encoder.frames(first_tick, count, b"".join(encode_frame(tick, 0, b"\xc0") for tick in ticks))
+    payload = b"".join(encode_frame(tick, 0, b"\xc0") for tick in ticks)
+    return encoder.place(frames_piece(first_tick, count, payload))
 
 
 def noise(size: int) -> memoryview:
@@ -39,14 +62,14 @@ def noise(size: int) -> memoryview:
 def test_the_chain_of_indexes(monkeypatch: pytest.MonkeyPatch, block_count: int) -> None:
     """However many blocks and indexes there are, the indexes list each block once and in order."""
     monkeypatch.setattr("recorder.format.encoder.INDEX_BLOCKS", 3)
-    encoder = TapeEncoder(HEADER, META)
+    encoder = Encoder()
     data = encoder.start() + encoder.index_if_due()
     for tick in range(1, block_count):
         data += frames(encoder, tick) + encoder.index_if_due()
         assert encoder.next_offset == len(data)
     if block_count == 1:
         data += frames(encoder, 1)
-    data += encoder.end(None)
+    data += encoder.seal(None)
 
     reader = Reader(data)  # Which compares the chain with the blocks.
     assert sum(block.kind == INDEX for block in reader.blocks) == block_count // 3 + 1
@@ -55,12 +78,15 @@ def test_the_chain_of_indexes(monkeypatch: pytest.MonkeyPatch, block_count: int)
     def read(offset: int, size: int) -> bytes:
         return data[offset : offset + size]
 
-    assert read_contents(read, len(data)) == scan_contents(read, len(data))
+    by_index, scanned = read_contents(read, len(data)), scan_contents(read, len(data))
+    assert (by_index.by_index, scanned.by_index) == (True, False)
+    assert by_index.entries == scanned.entries
+    assert (by_index.seal, by_index.header, by_index.damages) == (scanned.seal, scanned.header, scanned.damages)
 
 
 def test_the_limit_of_the_index() -> None:
     """An index is due at 4096 blocks and not at 4095."""
-    encoder = TapeEncoder(HEADER, META)
+    encoder = Encoder()
     encoder.start()
     for tick in range(1, INDEX_BLOCKS - 1):
         frames(encoder, tick)
@@ -83,7 +109,7 @@ def test_the_limit_of_the_index() -> None:
 )
 def test_pieces_of_keyframes(size: int, lengths: list[int]) -> None:
     """A keyframe is cut at 1 MiB; flags tell first, middle and last; all pieces of a delta name one distance."""
-    encoder = TapeEncoder(HEADER, META)
+    encoder = Encoder()
     payload = noise(size)
     data = encoder.start() + encoder.full(0, payload) + frames(encoder, 1) + encoder.delta(1, payload)
     blocks = Reader(data).blocks
@@ -105,7 +131,7 @@ def test_pieces_of_keyframes(size: int, lengths: list[int]) -> None:
 def test_big_states_come_back() -> None:
     """Full and delta of a state of 3 MiB, in pieces, give its bytes; the index lists first pieces only."""
     state = State(Schema(Field("noise", "u1", (3 << 20,))))
-    encoder = TapeEncoder(HEADER, META)
+    encoder = Encoder()
     data = encoder.start()
     arenas = []
     for tick in range(4):
@@ -119,7 +145,7 @@ def test_big_states_come_back() -> None:
             changes = gather_changes(state.arena, state.layout, {"noise": rows})
             data += encoder.delta(tick, encode_delta(tick, state.hash(), changes, baseline))
         arenas.append(state.arena.tobytes())
-    data += encoder.end(None)
+    data += encoder.seal(None)
 
     assert [keyframe.arena for keyframe in Reader(data).keyframes()] == arenas
     entries = read_contents(lambda offset, size: data[offset : offset + size], len(data)).entries
@@ -128,7 +154,7 @@ def test_big_states_come_back() -> None:
 
 def test_baselines_are_distances_to_the_last_full_keyframe() -> None:
     """The distance counts every block between, pieces and indexes too."""
-    encoder = TapeEncoder(HEADER, META)
+    encoder = Encoder()
     data = encoder.start() + encoder.full(0, noise(9))
     data += encoder.delta(1, noise(9)) + frames(encoder, 1) + encoder.delta(2, noise(9))
     data += encoder.full(3, noise(9)) + encoder.delta(4, noise(9))
@@ -138,8 +164,8 @@ def test_baselines_are_distances_to_the_last_full_keyframe() -> None:
 
 def test_the_seal_counts() -> None:
     """Blocks, frames, first and last tick are those of the tape; END repeats META and holds the outcome."""
-    encoder = TapeEncoder(HEADER, META)
-    data = encoder.start() + encoder.full(5, noise(9)) + frames(encoder, 6, 3) + encoder.end({"reason": "é"})
+    encoder = Encoder()
+    data = encoder.start() + encoder.full(5, noise(9)) + frames(encoder, 6, 3) + encoder.seal({"reason": "é"})
     seal = Reader(data).seal
 
     assert seal is not None
@@ -149,7 +175,7 @@ def test_the_seal_counts() -> None:
 
 def test_how_far_the_file_is_durable_stands_in_every_block() -> None:
     """The writer's figure goes into each header made after it was set."""
-    encoder = TapeEncoder(HEADER, META)
+    encoder = Encoder()
     data = encoder.start()
     encoder.durable_bytes = len(data)
     data += frames(encoder, 1)
@@ -157,6 +183,12 @@ def test_how_far_the_file_is_durable_stands_in_every_block() -> None:
 
 
 ENTRY = Entry(offset=1, first_tick=2, tick_count=3, seq=4, baseline=5, kind=6, flags=7)
+
+
+def listed(payload: bytes, offset: int) -> tuple[list[Entry], int]:
+    """The entries of an index, and where the one before lies."""
+    part, previous = decode_index(payload, offset)
+    return list(part.entries()), previous
 
 
 def test_index_bytes() -> None:
@@ -170,16 +202,16 @@ def test_index_bytes() -> None:
     with pytest.raises(CorruptError):
         decode_index(payload, 2**64 - 1)
     second = attrs.evolve(ENTRY, offset=2)
-    assert decode_index(encode_index([ENTRY, second], 0x40), 0x41) == ([ENTRY, second], 0x40)
+    assert listed(encode_index([ENTRY, second], 0x40), 0x41) == ([ENTRY, second], 0x40)
     with pytest.raises(CorruptError):
         decode_index(encode_index([ENTRY, ENTRY], 0x40), 0x41)
-    assert decode_index(encode_index([], 0), 1) == ([], 0)
+    assert listed(encode_index([], 0), 1) == ([], 0)
 
 
 def test_an_inconsistent_index_is_corrupt() -> None:
     """Wrong lengths, missing parts, a chain that does not go back, or blocks behind the index are refused."""
     payload = encode_index([ENTRY], 8)
-    assert decode_index(payload, 9) == ([ENTRY], 8)
+    assert listed(payload, 9) == ([ENTRY], 8)
     head, size = {"previous": 8, "count": 1}, payload[0]
     columns = payload[4 + size :]
     wrong = [
@@ -200,7 +232,7 @@ def test_an_inconsistent_index_is_corrupt() -> None:
     for offset, is_right in ((8, True), (9, False), (2**63, False)):
         moved = encode_index([attrs.evolve(ENTRY, offset=offset)], 8)
         if is_right:
-            assert decode_index(moved, 9)[0][0].offset == offset
+            assert listed(moved, 9)[0][0].offset == offset
         else:
             with pytest.raises(CorruptError):
                 decode_index(moved, 9)

@@ -24,14 +24,15 @@ from recorder.format.block import (
 )
 from recorder.format.file_header import FileHeader, decode_file_header, encode_file_header
 from recorder.format.frame import Frame, decode_frames, encode_frame, ensure_inputs_fit
+from recorder.format.index import PartSummary
 from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.format.seal import Seal, decode_seal, decode_trailer, encode_seal, encode_trailer
 
 RUN_ID = bytes(range(16))
 MARKER = b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7"
 FILE_HEADER = bytes.fromhex(
-    "89544150 0d0a1a0a 0000 0100 40000000 00000000 00000000"
-    "00010203 04050607 08090a0b 0c0d0e0f a0a1a2a3a4a5a6a7 00000000 00000000 00000000"
+    "89544150 0d0a1a0a 0000 0200 40000000 00000000 00000000"
+    "00010203 04050607 08090a0b 0c0d0e0f a0a1a2a3a4a5a6a7 03000000 0807060504030201"
 )
 HEADER = BlockHeader(
     marker=MARKER,
@@ -67,8 +68,9 @@ def under_crc(tag: bytes, data: bytes) -> bytes:
 def test_file_header() -> None:
     """The 64 bytes of a file header, both ways."""
     assert len(FILE_HEADER) == 60
-    assert encode_file_header(FileHeader(RUN_ID, MARKER)) == with_crc(FILE_HEADER)
-    assert decode_file_header(with_crc(FILE_HEADER)) == FileHeader(RUN_ID, MARKER)
+    header = FileHeader(RUN_ID, MARKER, segment=3, first_seq=0x0102030405060708)
+    assert encode_file_header(header) == with_crc(FILE_HEADER)
+    assert decode_file_header(with_crc(FILE_HEADER)) == header
 
 
 def changed(offset: int, layout: str, value: int) -> bytes:
@@ -262,14 +264,20 @@ def test_trailer() -> None:
 
 def test_seal() -> None:
     """END comes back; each missing part, a wrong type, and an index behind END are corrupt."""
-    seal = Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"})
+    parts = [PartSummary(24, 1, 2, 3), PartSummary(64, 3, 4, 5)]
+    seal = Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"}, b"r", 2, False, b"d", {1: 2, 129: 1}, parts)
     plain = decode_plain(encode_seal(seal))
-    assert plain == attrs.asdict(seal)
+    assert plain == attrs.asdict(seal) | {"parts": [[24, 1, 2, 3], [64, 3, 4, 5]]}
     assert decode_seal(encode_seal(seal), 65) == seal
     assert decode_seal(encode_plain(plain | {"later": 1}), 65) == seal
+    optional = {"run_id", "segment", "final", "previous_digest", "counts", "parts"}  # Not in format 0.1: all or none.
     hostile = [{name: value for name, value in plain.items() if name != left_out} for left_out in plain]
+    older = {name: value for name, value in plain.items() if name not in optional}
+    assert decode_seal(encode_plain(older), 65) == Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"})
     hostile += [plain | {"index_offset": place} for place in (-1, 65, 2**64 - 1)]
     hostile += [plain | {name: None} for name in plain if name != "outcome"]
+    hostile += [plain | {"parts": parts} for parts in ([1], [[1, 2, 3]], [[1, 2, 3, -1]], [[1, 2, 3, "4"]])]
+    hostile += [plain | {"counts": counts} for counts in ({1: -1}, {"1": 1}, {1: None})]
     for payload in [*map(encode_plain, hostile), b"", b"\xc1", b"\x80", b"\x90"]:
         with pytest.raises(CorruptError):
             decode_seal(payload, 65)

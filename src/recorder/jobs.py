@@ -1,0 +1,59 @@
+"""What passes between the simulation's thread and the writer's."""
+
+from __future__ import annotations
+
+import attrs
+
+from recorder.format.keyframe import Changes
+from sim.kernel.state import Snapshot
+
+
+@attrs.frozen(eq=False)
+class KeyframeJob:
+    """A keyframe to be encoded by the writer.
+
+    Attributes:
+        tick, state_hash: of the state.
+        baseline: the last full state; the state itself for a full keyframe.
+        changes: what may differ from the baseline; None for a full keyframe.
+        rotate: begin a new segment with it.
+    """
+
+    tick: int
+    state_hash: int
+    baseline: Snapshot
+    changes: Changes | None
+    rotate: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it holds until it is written."""
+        if self.changes is None:
+            return self.baseline.layout.size_bytes
+        return sum(values.nbytes for values in self.changes.values.values())
+
+
+@attrs.frozen
+class WriterStatistics:
+    """What the writer has done so far.
+
+    Attributes:
+        written_bytes: appended to the files.
+        frame_count, full_count, delta_count: written, or waiting for a disk that refuses.
+        dropped: ranges of ticks, first and last, whose frames could not be kept.
+        waiting_bytes: of frames that were put and not yet taken.
+        sync_count, sync_s_max: how often the file was synced, and the longest time that took.
+        wait_s: how long the simulation's thread waited for the writer, in all.
+        failure: why the disk refuses now; None if it does not.
+    """
+
+    written_bytes: int
+    frame_count: int
+    full_count: int
+    delta_count: int
+    dropped: list[tuple[int, int]]
+    waiting_bytes: int
+    sync_count: int
+    sync_s_max: float
+    wait_s: float
+    failure: str | None

@@ -1,0 +1,59 @@
+"""Runs that are looked at while they are recorded, and what the second reader finds compared with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recorder import Recorder
+
+from oracle.second_reader import Tape
+from oracle.second_state import field_of
+
+Live = dict[int, tuple[int, bytes, dict[str, np.ndarray]]]  # By tick: state hash, arena, fields.
+
+
+def look_at(state: Any) -> tuple[int, bytes, dict[str, np.ndarray]]:
+    """What a state is now."""
+    return state.hash(), state.arena.tobytes(), {name: state[name].copy() for name in state}
+
+
+def record_live(path: Path, simulation: Any, inputs: list[Any], **settings: Any) -> Live:
+    """Record a run; hash, arena and fields of the live state at every tick."""
+    with Recorder(path, simulation, **settings) as tape:
+        live = {0: look_at(tape.simulation.state)}
+        for tick, given_inputs in enumerate(inputs, start=1):
+            tape.step(given_inputs)
+            live[tick] = look_at(tape.simulation.state)
+    return live
+
+
+def assert_agrees(found: Tape, live: Live, inputs: list[Any], first_tick: int = 0) -> None:
+    """What the second reader finds, from first_tick on, is what the live run was."""
+    frames = list(found.frames())
+    last_tick = first_tick + len(frames)
+    assert [(tick, state_hash) for tick, state_hash, _ in frames] == [
+        (tick, live[tick][0]) for tick in range(first_tick + 1, last_tick + 1)
+    ]
+    assert repr([given_inputs for _, _, given_inputs in frames]) == repr(inputs[first_tick:last_tick])
+    for number, keyframe in enumerate(found.keyframes()):
+        state_hash, arena, fields = live[keyframe.tick]
+        assert number or (keyframe.tick, keyframe.is_full) == (first_tick, True)
+        assert (keyframe.state_hash, keyframe.arena) == (state_hash, arena)
+        assert [name for name in keyframe.layout if name != "#counts"] == list(fields)
+        for name, values in fields.items():
+            field = field_of(keyframe, name)
+            assert field.dtype == values.dtype
+            assert field[: len(values)].tobytes() == values.tobytes() if values.ndim else field == values
+
+
+def assert_whole(found: Tape, live: Live, inputs: list[Any], interval_ticks: int, full_every: int) -> None:
+    """It is a sealed tape of the whole run, with keyframes where they were asked for."""
+    assert_agrees(found, live, inputs)
+    assert [frame[0] for frame in found.frames()] == list(range(1, len(inputs) + 1))
+    keyframes = list(found.keyframes())
+    assert [keyframe.tick for keyframe in keyframes] == list(range(0, len(inputs) + 1, interval_ticks))
+    assert all(keyframe.is_full for number, keyframe in enumerate(keyframes) if number % full_every == 0)
+    assert (found.seal["final"], found.seal["last_tick"]) == (True, len(inputs))

@@ -1,0 +1,124 @@
+"""The index is a cache: with it a few reads reach any tick, without it or with a lying one the answers are the same."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from recorder.format.assembly import Source, assemble
+from recorder.format.by_index import read_contents
+from recorder.format.contents import Contents
+from recorder.format.encoder import SegmentEncoder, delta_pieces, frames_piece, full_pieces
+from recorder.format.file_header import make_file_header
+from recorder.format.frame import encode_frame
+from recorder.format.keyframe import encode_delta, encode_full, gather_changes
+from recorder.format.plain_data import encode_plain
+from recorder.format.recording import Recording
+from sim import Field, Schema, State
+
+KEYFRAME_EVERY = 50
+FRAMES_A_BLOCK = 10
+FULL_EVERY = 4
+
+
+def make_tape(monkeypatch: pytest.MonkeyPatch, ticks: int, lie: str = "") -> bytes:
+    """A segment with many blocks and INDEX blocks. lie: what END says wrongly about its INDEX blocks."""
+    monkeypatch.setattr("recorder.format.encoder.INDEX_BLOCKS", 16)
+    state = State(Schema(Field("tick", "i8"), Field("still", "i8", (40,))))
+    encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))
+    parts = [encoder.start()]
+    baseline = state.snapshot()
+    for tick in range(ticks + 1):
+        state["tick"][...] = tick
+        if tick and tick % FRAMES_A_BLOCK == 0:
+            first = tick - FRAMES_A_BLOCK + 1
+            payload = b"".join(encode_frame(t, t, encode_plain(t)) for t in range(first, tick + 1))
+            parts.append(encoder.place(frames_piece(first, FRAMES_A_BLOCK, payload)) + encoder.index_if_due())
+        if tick % (KEYFRAME_EVERY * FULL_EVERY) == 0:
+            baseline = state.snapshot()
+            pieces, place = full_pieces(tick, encode_full(tick, state.hash(), baseline))
+            parts.append(b"".join(map(encoder.place, pieces)) + encoder.index_if_due())
+        elif tick % KEYFRAME_EVERY == 0:
+            changes = gather_changes(state.arena, state.layout, {"tick": [0]})  # type: ignore[dict-item]
+            pieces = delta_pieces(tick, encode_delta(tick, state.hash(), changes, baseline), place)
+            parts.append(b"".join(map(encoder.place, pieces)) + encoder.index_if_due())
+    parts.append(encoder.last_index())
+    if lie:
+        encoder._parts[:] = [attrs.evolve(part, **{lie: getattr(part, lie) + 7}) for part in encoder._parts]
+    return b"".join([*parts, encoder.end({"reason": "test"}, final=True)])
+
+
+class Counted:
+    """A file in memory that counts how often it is read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.reads = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Read, and count."""
+        self.reads += 1
+        return self.data[offset : offset + size]
+
+    def open(self) -> Recording:
+        """The recording in it."""
+        return assemble([Source(0, self.read, len(self.data))]).recording
+
+
+def reach(recording: Recording, tick: int) -> None:
+    """Read what a seek reads: the nearest keyframe and the frames from there on."""
+    place = next(recording.keyframes_at_or_before(tick))
+    assert place.tick == tick // KEYFRAME_EVERY * KEYFRAME_EVERY
+    assert int(recording.snapshot(place)["tick"]) == place.tick
+    for number in range(place.tick + 1, tick + 1):
+        frame = recording.frame(number)
+        assert (frame.tick, frame.state_hash, frame.inputs) == (number, number, number)
+
+
+@pytest.mark.parametrize("ticks", [400, 4000, 20_000])
+def test_a_seek_takes_few_reads_however_long_the_tape_is(monkeypatch: pytest.MonkeyPatch, ticks: int) -> None:
+    """Opening takes at most three reads, a seek at most four more; windows are off, so that each block counts once."""
+    file = Counted(make_tape(monkeypatch, ticks))
+    for tick in (0, 1, 49, 50, ticks // 2 + 3, ticks - 1, ticks):
+        file.reads = 0
+        recording = file.open()
+        assert file.reads <= 3
+        assert all(segment.contents.by_index for segment in recording.segments)
+        file.reads = 0
+        reach(recording, tick)
+        assert file.reads <= 4
+
+
+def everything(recording: Recording, ticks: int) -> list[tuple[int, int]]:
+    """All frames and all states."""
+    frames = [(frame.tick, frame.inputs) for frame in (recording.frame(tick) for tick in range(1, ticks + 1))]
+    places = recording.believing_index(lambda: recording.keyframes)
+    return frames + [(place.tick, int(recording.snapshot(place)["tick"])) for place in places]
+
+
+def test_without_its_index_a_tape_gives_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each INDEX block destroyed in turn, and all of them at once."""
+    data = make_tape(monkeypatch, 400)
+    truth = everything(Counted(data).open(), 400)
+    contents = read_contents(Counted(data).read, len(data))
+    offsets = [part.offset for part in indexes_of(contents)]
+    assert len(offsets) > 3
+    for destroyed in [*([offset] for offset in offsets), offsets]:
+        changed = bytearray(data)
+        for offset in destroyed:
+            changed[offset + 90] ^= 0x10
+        assert everything(Counted(bytes(changed)).open(), 400) == truth
+
+
+def indexes_of(contents: Contents):  # type: ignore[no-untyped-def]
+    """What END says of the INDEX blocks."""
+    assert contents.seal is not None
+    assert contents.seal.parts is not None
+    return contents.seal.parts
+
+
+@pytest.mark.parametrize("lie", ["offset", "first_tick", "last_tick", "first_seq"])
+def test_an_end_that_lies_about_its_indexes_is_found_out(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
+    """With right checksums and wrong figures the answers are still the truth, found by hopping."""
+    truth = everything(Counted(make_tape(monkeypatch, 400)).open(), 400)
+    assert everything(Counted(make_tape(monkeypatch, 400, lie)).open(), 400) == truth

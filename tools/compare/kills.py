@@ -1,0 +1,183 @@
+"""Kill a process while it records, at random times; see which acknowledged ticks can still be read.
+
+A tick is acknowledged when the library's call has returned: the process then writes its number into a pipe. Only the
+process dies: what it handed to the system reaches the disk. A power cut would cost everybody more.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import select
+import statistics
+import struct
+import tempfile
+import time
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import numpy as np
+from forked import Casualty, run_forked
+from history import run_history, take_truth
+from peer import Peer, Reading, observe
+
+STATE_EVERY = 300  # Our own default.
+START_TIMEOUT_S = 120.0
+READ_TIMEOUT_S = 120.0
+READ_BYTES = 1 << 16
+POLL_S = 0.005  # Without it every tick would wake this process, and the other one would run at half its speed.
+TICK = struct.Struct("<Q")
+
+
+@attrs.frozen
+class Kill:
+    """One killed process.
+
+    Attributes:
+        after_s: seconds from its first tick to the kill.
+        acknowledged: ticks it had been acknowledged.
+        kept: ticks from the first one on, without a gap, that could be read afterwards, at most acknowledged.
+        opened: the file opened in the plain way, however much of it could then be read.
+        rescued: it opened in the way that the documentation offers besides; None if it was not needed or there is none.
+        wrong: something was read, and nothing said, that was never written.
+        error: what the plain way raised, as text.
+    """
+
+    after_s: float
+    acknowledged: int
+    kept: int
+    opened: bool
+    rescued: bool | None
+    wrong: bool
+    error: str | None
+
+
+@attrs.frozen
+class KillCounts:
+    """What came of all kills of one peer.
+
+    Attributes:
+        kills: each one.
+        opened: files that opened in the plain way.
+        rescued: files that opened only in the other way.
+        rescue_how: which way that is.
+        acknowledged_median: ticks.
+        lost_min: acknowledged ticks that could not be read, by the better of the two ways.
+        lost_median: the same.
+        lost_max: the same.
+        wrong: files in which something was read that was never written.
+    """
+
+    kills: list[Kill]
+    opened: int
+    rescued: int
+    rescue_how: str
+    acknowledged_median: float
+    lost_min: int
+    lost_median: float
+    lost_max: int
+    wrong: int
+
+
+@attrs.frozen
+class _Found:
+    """What one way of reading gave: whether it opened, how many ticks without a gap, and whether some were wrong."""
+
+    opened: bool
+    kept: int
+    wrong: bool
+    error: str | None
+
+
+def measure_kills(peer: Peer, count: int, after_s: tuple[float, float], seed: int) -> KillCounts:
+    """Kill count processes, each between so many seconds after its first tick."""
+    random = np.random.default_rng([seed, zlib.crc32(peer.library.encode())])
+    kills = [_kill_once(peer, float(seconds), seed) for seconds in random.uniform(*after_s, count)]
+    lost = [kill.acknowledged - kill.kept for kill in kills]
+    return KillCounts(
+        kills=kills,
+        opened=sum(kill.opened for kill in kills),
+        rescued=sum(bool(kill.rescued) for kill in kills),
+        rescue_how=peer.rescue_how,
+        acknowledged_median=statistics.median(kill.acknowledged for kill in kills),
+        lost_min=min(lost),
+        lost_median=statistics.median(lost),
+        lost_max=max(lost),
+        wrong=sum(kill.wrong for kill in kills),
+    )
+
+
+def _kill_once(peer: Peer, after_s: float, seed: int) -> Kill:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        acknowledged = _write_and_kill(peer, folder, after_s, seed)
+        plain = _read_back(peer, folder, acknowledged, seed, rescue=False)
+        if plain.opened or not peer.rescue_how:
+            return Kill(after_s, acknowledged, plain.kept, plain.opened, None, plain.wrong, plain.error)
+        rescued = _read_back(peer, folder, acknowledged, seed, rescue=True)
+        kept, wrong = max(plain.kept, rescued.kept), plain.wrong or rescued.wrong
+        return Kill(after_s, acknowledged, kept, plain.opened, rescued.opened, wrong, plain.error)
+
+
+def _write_and_kill(peer: Peer, folder: Path, after_s: float, seed: int) -> int:
+    """The last tick that was acknowledged."""
+    ours, theirs = os.pipe()
+    process = multiprocessing.get_context("fork").Process(target=_write_on, args=(peer, folder, seed, theirs, ours))
+    process.start()
+    os.close(theirs)
+    received = b""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    try:
+        while (left_s := deadline - time.monotonic()) > 0:
+            if select.select([ours], [], [], left_s)[0]:
+                time.sleep(POLL_S)
+                piece = os.read(ours, READ_BYTES)
+                if not piece:
+                    raise RuntimeError(f"{peer.name}: the recording process ended by itself")
+                if not received:
+                    deadline = time.monotonic() + after_s
+                received = (received + piece)[-2 * TICK.size :]
+        assert received, f"{peer.name}: no tick in {START_TIMEOUT_S} s"
+    finally:
+        process.kill()
+    total = received
+    while piece := os.read(ours, READ_BYTES):  # What lay in the pipe was acknowledged before the kill.
+        total = (total + piece)[-READ_BYTES:]
+    process.join()
+    os.close(ours)
+    # A write of so few bytes into a pipe is whole or not at all, so that the last bytes are the last number.
+    return int(TICK.unpack(total[-TICK.size :])[0])
+
+
+def _write_on(peer: Peer, folder: Path, seed: int, pipe: int, other_end: int) -> None:
+    """The whole life of the process that is killed."""
+    os.close(other_end)
+    warnings.simplefilter("ignore")
+    sink = peer.create(folder, STATE_EVERY)
+    for frame in run_history(seed, STATE_EVERY):
+        sink.put(frame)
+        os.write(pipe, TICK.pack(frame.tick))
+
+
+def _read_back(peer: Peer, folder: Path, acknowledged: int, seed: int, *, rescue: bool) -> _Found:
+    def work(_: int) -> Iterator[_Found]:
+        yield _compare(observe(peer, folder, [], rescue=rescue), acknowledged, seed)
+
+    (found,) = run_forked(work, 1, READ_TIMEOUT_S)
+    return found if isinstance(found, _Found) else _Found(opened=False, kept=0, wrong=False, error=_name(found))
+
+
+def _compare(reading: Reading, acknowledged: int, seed: int) -> _Found:
+    """Count the ticks from the first one on that are there and right."""
+    truth = take_truth(seed, acknowledged + 1, STATE_EVERY)  # One more may have been kept than was acknowledged.
+    rows = set(reading.rows)
+    kept = next((number for number, row in enumerate(truth.rows) if row not in rows), len(truth.rows))
+    wrong = reading.is_silent and not rows <= set(truth.rows)
+    return _Found(reading.opened, min(kept, acknowledged), wrong, reading.error)
+
+
+def _name(casualty: Casualty) -> str:
+    return f"the reading process: {casualty.how}"
