@@ -175,7 +175,7 @@ def make_flipped(path: Path) -> dict[str, Any]:
     path.write_bytes(data)
     del truth["inputs"][27:]
     truth["states"] = {tick: state for tick, state in truth["states"].items() if int(tick) <= 27}
-    return {**truth, "status": "corrupt", "lost": (11, 20)}
+    return {**truth, "status": "incomplete", "lost": (11, 20)}  # None of its bytes was known to be durable.
 
 
 def make_dropped(path: Path) -> dict[str, Any]:

@@ -169,7 +169,10 @@ def resume(
     """
     world, config, planned = _plan(tape, ticks)
     with progress_bar("restoring", 1, quiet=quiet) as show:
-        recorder = resume_tape(tape, progress=lambda done, total: show(done / total))
+        try:
+            recorder = resume_tape(tape, progress=lambda done, total: show(done / total))
+        except TypeError as error:  # The world that is installed is not the one that was recorded.
+            raise UsageError(f"{tape}: {error}") from None
     found = recorder.resumed
     if not quiet and found is not None:
         print(
@@ -228,6 +231,7 @@ class _Stopped(BaseException):
 
 
 def _stop_at_sigterm(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Being told again seals the tape no faster.
     raise _Stopped("terminated", TERMINATED)
 
 
@@ -237,13 +241,16 @@ def _run_ticks(recorder: Recorder, world: World, config: Config, last_tick: int,
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     first_tick, stopped = recorder.tick + 1, None
     try:
-        with recorder, progress_bar("recording", last_tick - recorder.tick, quiet=quiet) as show:
+        with recorder:
             try:
-                for tick in range(first_tick, last_tick + 1):
-                    recorder.step(inputs_at(tick))
-                    if tick % PROGRESS_TICKS == 0:
-                        show(tick - first_tick + 1)
+                with progress_bar("recording", last_tick - recorder.tick, quiet=quiet) as show:
+                    for tick in range(first_tick, last_tick + 1):
+                        recorder.step(inputs_at(tick))
+                        if tick % PROGRESS_TICKS == 0:
+                            show(tick - first_tick + 1)
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
             except KeyboardInterrupt:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 stopped = _Stopped("interrupted", INTERRUPTED)
             except _Stopped as told:
                 stopped = told

@@ -186,6 +186,8 @@ def why_missing(recording: Recording, tick: int, error: RecordingError) -> str:
 
 
 def copied_meta(assembled: Assembled, **more: Any) -> bytes:
-    """The META of a copy: the original's, without what was about its files."""
+    """The META of a copy: the original's, without what was about its files; the copy of a ring drops nothing any more."""
     known = {key: value for key, value in assembled.meta.items() if key != "segment"}
+    if isinstance(settings := known.get("settings"), dict):
+        known["settings"] = {**settings, "keep_ticks": None, "keep_s": None}
     return encode_small({"world": None, **known, **more}, "META")

@@ -52,12 +52,16 @@ class CorruptError(RecordingError):
     Attributes:
         offset: of the block concerned, in bytes from the start of the file.
         what: what was expected and found.
+        kind: of block, by name; None where that is not known.
+        ticks: the first and the last one that it costs; None if there are none, or they are not known.
     """
 
-    def __init__(self, offset: int, what: str) -> None:
-        super().__init__(offset, what)
+    def __init__(self, offset: int, what: str, kind: str | None = None, ticks: tuple[int, int] | None = None) -> None:
+        super().__init__(offset, what, kind, ticks)
         self.offset = offset
         self.what = what
+        self.kind = kind
+        self.ticks = ticks
 
     def __str__(self) -> str:
         return f"corrupt at byte {self.offset}: {self.what}"

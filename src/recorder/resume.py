@@ -106,6 +106,7 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
             assembled = assemble([one for one in sources if one.number != begun], journal, believe_index=False)
     except NoTapeError as error:
         raise UnreadableError(path, f"this is no tape: {error}") from None
+    _forget_what_follows_torn_blocks(assembled)
     problem = next((damage for damage in assembled.damages if not damage.torn), None)
     if problem is not None:
         raise CorruptError(problem.offset, f"{problem.what}; repair the tape first (replay repair), then resume that")
@@ -116,6 +117,14 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
     if not assembled.run_id or not assembled.meta:
         raise CorruptError(0, "header or META are lost; repair the tape first (replay repair), then resume that")
     return assembled, ios, begun
+
+
+def _forget_what_follows_torn_blocks(assembled: Assembled) -> None:
+    """A power cut may tear a block and keep a later one; the recording goes on from before the torn one."""
+    recording = assembled.recording
+    last = recording.segments[-1]
+    if any(damage.torn and damage.segment == last.number for damage in assembled.damages):
+        recording.clip(last.number, last.contents.good_end)
 
 
 def _begun_segment(assembled: Assembled, sources: Sequence[Source]) -> int | None:
@@ -227,6 +236,8 @@ def _open_for_writing(
     if syncs:
         log.sync()
     files.remove_journal()  # All of it is in the tape.
+    if settings.is_ring:
+        log.put_rotation()  # Or a ring that is resumed again and again would never be full enough to move on.
     return Session(files, log, settings, assembled.run_id, described, assembled.recording.last_tick), torn_file
 
 

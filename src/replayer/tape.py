@@ -64,7 +64,7 @@ class Tape:
         if damage is None:
             return
         if self._mode == "strict":
-            raise CorruptError(damage.offset, damage.what)
+            raise damage.as_error()
         kept = [segment for segment in self.recording.segments if segment.number < damage.segment]
         for segment in self.recording.segments:
             if segment.number == damage.segment:
@@ -192,9 +192,7 @@ class Tape:
         A torn end is not wrong.
         """
         self.distrust_index()
-        problems: list[RecordingError] = [
-            CorruptError(damage.offset, damage.what) for damage in self.damages if not damage.torn
-        ]
+        problems: list[RecordingError] = [damage.as_error() for damage in self.damages if not damage.torn]
         for segment in self.segments:
             blocks = [(entry, 0) for entry in segment.contents.indexes]
             for part in segment.parts:

@@ -15,44 +15,13 @@ import pytest
 
 import recorder.cli
 import replayer.cli
-from recorder.format.block import HEADER_BYTES, Kind
-from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
-from recorder.format.scan import read_header
-from recorder.format.seal import TRAILER_BYTES
+from recorder.format.block import HEADER_BYTES
 from replayer import Tape
 from sim.worlds.meadow import Meadow
 from sim.worlds.meadow.lifecycle import FloraTable, run_lifecycle
 
-TINY = """
-world = "meadow"
-seed = 3
-ticks = 90
-diet = [[true]]
-[grid]
-width = 12
-height = 8
-[[flora]]
-name = "moss"
-base_energy = 4
-max_energy = 9
-growth_percent = 5
-survival_threshold = 1
-reproduction_interval = 9
-seed_cost = 2
-[[herbivores]]
-name = "snail"
-consumption_rate = 0.2
-upkeep = 0.05
-energy_min = 1
-[[plants]]
-species = "moss"
-count = 20
-[[swarms]]
-species = "snail"
-x = 2
-y = 3
-population = 4
-"""
+from oracle.command_lines import TINY, files, run
+from oracle.second_reader import FRAMES, Reader
 
 
 @pytest.fixture(autouse=True)
@@ -62,15 +31,6 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(main: Any, line: str) -> int:
-    """Run a command line and return its exit code."""
-    with pytest.raises(SystemExit) as caught:
-        main(line.split())
-    code = caught.value.code
-    assert isinstance(code, int)
-    return code
-
-
 @pytest.fixture
 def tape(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A recording of the tiny scenario in recordings/."""
@@ -78,11 +38,6 @@ def tape(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert run(recorder.cli.main, "run tiny.toml --keyframe-interval 20 --full-every 3 -q") == 0
     capsys.readouterr()
     return empty_folder / "recordings" / "tiny-1.tape"
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Everything below a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_record_run_says_what_it_did(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -319,8 +274,7 @@ def test_a_mistake_with_record_gets_one_line(
 
 def test_a_changed_input_in_the_tape(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A flipped byte inside a frame block: exit code 4 and one line for seek, 4 for info's verify, nothing written."""
-    with Tape(tape) as opened:
-        block = opened._frame_blocks[1]
+    block = [block for block in Reader(tape.read_bytes()).blocks if block.kind == FRAMES][1]
     data = bytearray(tape.read_bytes())
     data[block.offset + HEADER_BYTES + 5] ^= 1
     tape.write_bytes(data)
@@ -341,17 +295,18 @@ def test_truncation_at_every_byte_of_the_last_blocks(tape: Path) -> None:
     """Each cut in the last two frame blocks, or behind them, opens and seeks up to the last whole block."""
     data = tape.read_bytes()
     ends: list[tuple[int, int]] = []  # Where each block ends, and the last tick that is whole by then.
+    blocks = Reader(data).blocks
+    frame_blocks = [block.offset for block in blocks if block.kind == FRAMES]
+    last = 0
+    for block in blocks:
+        last = max(last, block.first_tick + max(0, block.tick_count - 1))
+        ends.append((block.offset + HEADER_BYTES + -(-block.stored // 8) * 8, last))
     with Tape(tape) as whole:
         hashes = {tick: whole.state_hash(tick) for tick in range(91)}
-        frame_blocks = [entry.offset for entry in whole.contents.entries if entry.kind == Kind.FRAMES]
-        offset, last = FILE_HEADER_BYTES, 0
-        while offset < len(data) - TRAILER_BYTES:
-            header = read_header(whole.read, offset, whole.contents.marker)
-            offset, last = header.end_offset, max(last, header.final_tick)
-            ends.append((offset, last))
     cut = tape.with_name("cut.tape")
-    for size in range(frame_blocks[-2], len(data)):
-        cut.write_bytes(data[:size])
+    cut.write_bytes(data)
+    for size in reversed(range(frame_blocks[-2], len(data))):
+        os.truncate(cut, size)
         expected = max(last for end, last in ends if end <= size)
         with replayer.open(cut) as timeline:
             assert (timeline.last_tick, timeline.tape.status) == (expected, "incomplete"), size

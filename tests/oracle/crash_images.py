@@ -1,9 +1,14 @@
 """What is on the disk when the process, or the power, goes at any moment of a recording.
 
 ``killed``: all that was handed to the system is there, and of the append under way any beginning.
-``powerless``: of each file all up to the last fdatasync is there; of what came after, any 512-byte sectors are as they
-were written, zero, garbage or missing, and the length is anything in between. Truncating takes effect or does not. A
-file's name is there once create has returned; a removed one may be back. The journal is anything at all.
+
+``powerless``: of each file all up to the last fdatasync is there. What came after is on its way: of each 512-byte
+sector there is what was written, what was there before, zeros or garbage, and the length is one that the file had, or
+anything in between. A file's name is there once create has returned. The last files that were removed may be back. The
+journal, which nobody syncs, is anything at all: sectors of different ages, zeros, garbage, or none.
+
+A failed fdatasync makes nothing durable, and neither does a later one that says that it succeeded: the system may have
+thrown the pages away.
 """
 
 from __future__ import annotations
@@ -43,60 +48,146 @@ class Image:
         return files
 
 
+@attrs.define
+class _File:
+    """A file, and what of it is on its way to the disk.
+
+    Attributes:
+        data: as the process sees it.
+        synced: so many bytes of data are on the disk for sure.
+        older: what the file held at other moments since it was synced last.
+        failed: a sync failed; nothing more of it becomes durable.
+    """
+
+    data: bytes = b""
+    synced: int = 0
+    older: list[bytes] = attrs.field(factory=list)
+    failed: bool = False
+
+
+class Disk:
+    """Files as a history of operations makes them, one operation after the other.
+
+    Attributes:
+        files: by number.
+        removed: files that were removed, in order, and of which it is not sure that they stay away.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[int, _File] = {}
+        self.removed: list[tuple[int, _File]] = []
+        self.aside: list[bytes] = []
+
+    def apply(self, operation: Operation, share: float = 1.0) -> None:
+        """Do an operation; share: how much of an append."""
+        number = operation.segment
+        match operation.kind:
+            case "create":
+                self.files[number] = _File()
+                self.removed.clear()  # It syncs the folder.
+            case "append":
+                file = self.files[number]
+                file.older.append(file.data)
+                file.data += operation.data[: int(len(operation.data) * share)]
+            case "fdatasync":
+                file = self.files[number]
+                if not file.failed:
+                    file.synced = len(file.data)
+                    file.older.clear()
+            case "failed_fdatasync":
+                self.files[number].failed = True
+            case "truncate":
+                file = self.files[number]
+                file.older.append(file.data)
+                file.data = file.data[: operation.size]
+                file.synced = min(file.synced, operation.size)
+            case "remove":
+                if number in self.files:
+                    self.removed.append((number, self.files.pop(number)))
+            case "set_aside":
+                self.aside.append(operation.data)
+                self.removed.clear()
+
+    def image(self) -> Image:
+        """What a process that begins now finds."""
+        return Image(
+            {number: file.data for number, file in self.files.items()},
+            b"",
+            {number: file.synced for number, file in self.files.items()},
+            list(self.aside),
+        )
+
+    def image_without_power(self, numbers: random.Random, journals: Sequence[bytes] = ()) -> Image:
+        """What is there after a power cut now; numbers decides. journals: what the journal held at some moments."""
+        files = dict(self.files)
+        back = numbers.choice([0, 0, numbers.randint(0, len(self.removed))])
+        for number, file in self.removed[len(self.removed) - back :]:  # Those that were removed last.
+            files.setdefault(number, file)
+        return Image(
+            {number: _torn(file, numbers) for number, file in sorted(files.items())},
+            _torn_journal(journals, numbers),
+            {number: file.synced for number, file in self.files.items()},
+            list(self.aside),
+        )
+
+
+def _torn(file: _File, numbers: random.Random) -> bytes:
+    """A file as a disk may have kept it."""
+    lengths = [len(file.data), *map(len, file.older), file.synced]
+    length = numbers.choice([numbers.choice(lengths), numbers.randint(min(lengths), max(lengths))])
+    keep = numbers.choice([0.0, 0.3, 0.7, 0.95, 1.0])
+    parts = [file.data[: min(file.synced, length)]]
+    place = len(parts[0])
+    while place < length:
+        end = min(place - place % SECTOR_BYTES + SECTOR_BYTES, length)
+        parts.append(_torn_sector(file, place, end, keep, numbers))
+        place = end
+    return b"".join(parts)
+
+
+def _torn_sector(file: _File, place: int, end: int, keep: float, numbers: random.Random) -> bytes:
+    size = end - place
+    if numbers.random() < keep:
+        sector = file.data[place:end]
+    else:
+        old = numbers.choice(file.older)[place:end] if file.older else b""
+        sector = numbers.choice([bytes(size), numbers.randbytes(size), old])
+    return sector.ljust(size, b"\0")
+
+
+def _torn_journal(journals: Sequence[bytes], numbers: random.Random) -> bytes:
+    if not journals or numbers.random() < 0.3:
+        return numbers.choice([b"", bytes(64), numbers.randbytes(4096)])
+    whole = numbers.choice(journals)
+    parts = []
+    for place in range(0, len(whole), SECTOR_BYTES):
+        other = numbers.choice([whole, whole, whole, numbers.choice(journals)])
+        parts.append(other[place : place + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0"))
+    return b"".join(parts)[: numbers.choice([len(whole), numbers.randint(0, len(whole))])]
+
+
+def disk_after(history: Sequence[Operation], count: int, torn: float = 1.0) -> Disk:
+    """The disk after so many operations; of the last one, if it is an append, the beginning."""
+    disk = Disk()
+    for number, operation in enumerate(history[:count]):
+        disk.apply(operation, torn if number == count - 1 else 1.0)
+    return disk
+
+
 def killed(history: Sequence[Operation], count: int, torn: float = 1.0) -> Image:
     """The disk when the process was killed during operation number count - 1.
 
     Of that operation, if it is an append, the beginning is there.
     The journal is not in the history: whoever kills keeps a copy of it.
     """
-    image = Image({}, b"", {})
-    for number, operation in enumerate(history[:count]):
-        _apply(image, operation, torn if number == count - 1 else 1.0)
-    return image
+    return disk_after(history, count, torn).image()
 
 
-def _apply(image: Image, operation: Operation, share: float) -> None:
-    segment = operation.segment
-    match operation.kind:
-        case "create":
-            image.segments[segment], image.synced[segment] = b"", 0
-        case "append":
-            image.segments[segment] += operation.data[: int(len(operation.data) * share)]
-        case "fdatasync":
-            image.synced[segment] = len(image.segments[segment])
-        case "truncate":
-            image.segments[segment] = image.segments[segment][: operation.size]
-            image.synced[segment] = min(image.synced[segment], operation.size)
-        case "remove":
-            image.segments.pop(segment, None)
-        case "set_aside":
-            image.aside.append(operation.data)
-
-
-def powerless(history: Sequence[Operation], count: int, numbers: random.Random) -> Image:
+def powerless(
+    history: Sequence[Operation], count: int, numbers: random.Random, journals: Sequence[bytes] = ()
+) -> Image:
     """The disk when the power went during operation number count - 1; numbers decides on every sector."""
-    image = killed(history, count, numbers.random())
-    for segment, data in list(image.segments.items()):
-        sure = image.synced[segment]
-        length = numbers.choice([sure, len(data), numbers.randint(sure, len(data))])
-        image.segments[segment] = data[:sure] + _torn(data[sure:length], sure, numbers)
-    image.journal = numbers.choice([b"", bytes(64), numbers.randbytes(4096)])
-    return image
-
-
-def _torn(data: bytes, start: int, numbers: random.Random) -> bytes:
-    """Bytes from start on as a disk may have kept them."""
-    parts: list[bytes] = []
-    keep = numbers.choice([0.0, 0.3, 0.7, 0.95])
-    place = 0
-    while place < len(data):
-        size = min(SECTOR_BYTES - (start + place) % SECTOR_BYTES, len(data) - place)
-        sector = data[place : place + size]
-        if numbers.random() >= keep:
-            sector = numbers.choice([bytes(size), numbers.randbytes(size)])
-        parts.append(sector)
-        place += size
-    return b"".join(parts)
+    return disk_after(history, count, numbers.random()).image_without_power(numbers, journals)
 
 
 def every_kill(files: MemoryFiles) -> Iterator[Image]:
@@ -105,3 +196,11 @@ def every_kill(files: MemoryFiles) -> Iterator[Image]:
         shares = (0.0, 0.4, 0.99, 1.0) if files.history[count - 1].kind == "append" else (1.0,)
         for share in shares:
             yield killed(files.history, count, share)
+
+
+def crash_images(files: MemoryFiles, numbers: random.Random, power_cuts: int = 1) -> Iterator[Image]:
+    """For tests of what comes after: every kill image of a history, and some power cuts at each operation."""
+    yield from every_kill(files)
+    for count in range(1, len(files.history) + 1):
+        for _ in range(power_cuts):
+            yield powerless(files.history, count, numbers)

@@ -50,20 +50,24 @@ class Watch:
     def _look(self) -> None:
         # In this order: what is acknowledged now is in the journal by then.
         acknowledged = self.tape.tick if self.tape is not None else self._first
-        journal = bytes(self.files.journal) if self.files.journal is not None else b""
-        segments = {number: bytes(data) for number, data in self.files.segments.items()}
         operation = self.files.history[-1]
         label = f"{len(self.moments)} {operation.kind} {operation.segment}"
+        whole_moment = self.now(acknowledged, label)
+        segments, journal = whole_moment.image.segments, whole_moment.image.journal
         if operation.kind == "append":
             whole = segments[operation.segment]
             for share in (0.02, 0.3, 0.95):  # Inside the first header, inside the data, inside the last bytes.
                 kept = len(whole) - len(operation.data) + int(len(operation.data) * share)
                 torn = segments | {operation.segment: whole[:kept]}
-                self._keep(Image(torn, journal, {}, list(self.files.aside)), acknowledged, f"{label} torn at {share}")
-        self._keep(Image(segments, journal, {}, list(self.files.aside)), acknowledged, label)
+                image = Image(torn, journal, {}, list(self.files.aside))
+                self.moments.append(Moment(image, acknowledged, f"{label} torn at {share}"))
+        self.moments.append(whole_moment)
 
-    def _keep(self, image: Image, acknowledged: int, label: str) -> None:
-        self.moments.append(Moment(image, acknowledged, label))
+    def now(self, acknowledged: int, label: str = "now") -> Moment:
+        """The disk as it is now."""
+        journal = bytes(self.files.journal) if self.files.journal is not None else b""
+        segments = {number: bytes(data) for number, data in list(self.files.segments.items())}
+        return Moment(Image(segments, journal, {}, list(self.files.aside)), acknowledged, label)
 
 
 def live_run(make: Callable[[], Any], inputs: Callable[[int], Any], ticks: int) -> Live:

@@ -21,7 +21,7 @@ class Operation:
     """Something that was done to the files.
 
     Attributes:
-        kind: create, append, fdatasync, truncate, remove, set_aside, map_journal or remove_journal.
+        kind: create, append, fdatasync, failed_fdatasync, truncate, remove, set_aside, map_journal or remove_journal.
         segment: of which file.
         data: what was appended or set aside.
         size: to which size a file was cut; how long the journal is.
@@ -64,7 +64,11 @@ class MemoryIO:
         self.files.happens("fdatasync")
         self.sync_count += 1
         self.files.sync_attempts.append(self)
-        self.files.refuse_if_asked()
+        try:
+            self.files.refuse_if_asked()
+        except OSError:
+            self.files.note(Operation("failed_fdatasync", self.segment))
+            raise
         self.files.note(Operation("fdatasync", self.segment))
         self.files.synced.set()
 
@@ -91,6 +95,7 @@ class MemoryFiles:
         aside: what was set aside, in order.
         history: all operations that changed something.
         calls: how often each method was called, and in all.
+        started: set by a test once its recorder has been made.
         released: whether the files were given back.
     """
 
@@ -103,6 +108,7 @@ class MemoryFiles:
         self.sync_attempts: list[MemoryIO] = []
         self.synced = threading.Event()
         self.released = False
+        self.started = False
         self.after: Callable[[], None] = lambda: None  # Called after each change: a look at the disk as it is now.
         self._refusal: OSError | None = None
 

@@ -171,7 +171,7 @@ def test_the_journal_of_a_killed_recording_is_folded_in(tmp_path: Path) -> None:
     live = record_small(tmp_path / "other.tape", Pushed(), ticks=33)
     child = os.fork()
     if child == 0:
-        tape = Recorder(path, Pushed(), keyframe_interval_ticks=7, full_every=3)
+        tape = Recorder(path, Pushed(), keyframe_interval_ticks=7, full_every=3, sync="block")
         for tick in range(1, 34):
             tape.step(tick)
             if tick == 24:

@@ -79,7 +79,7 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     """
     found, refused = _read_all(sources, believe_index=believe_index)
     if not found:
-        raise NoTapeError(refused[0].what)
+        raise NoTapeError(refused[0].what if refused else "there is no file")
     if refused and refused[-1].segment == sources[-1].number:  # A crash came when it was begun.
         refused[-1] = attrs.evolve(refused[-1], torn=True)
     run_id = _run_id(found)
@@ -98,8 +98,10 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     ]
     numbers = {segment.number for segment in segments}
     abandoned = {segment.number for segment in segments if segment.clip is not None}
+    # An index that is believed lists something; only what was found by hopping may be empty.
+    written = [segment.number for segment in segments if segment.contents.by_index or segment.contents.entries]
     for place, damage in enumerate(damages):
-        if damage.torn and damage.segment != segments[-1].number:  # A whole segment follows: this is no end.
+        if damage.torn and written and damage.segment < written[-1]:  # A segment follows: this was made durable.
             damages[place] = attrs.evolve(damage, torn=False)
     replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if _after(meta) == 0}
     damages += [damage for damage in refused if damage.segment not in replaced]

@@ -190,13 +190,29 @@ def pad(stored: bytes) -> bytes:
     return stored + bytes(-len(stored) % ALIGNMENT_BYTES)
 
 
+def damaged(header: BlockHeader, what: str) -> CorruptError:
+    """The error for a block whose header is sound and whose content is not."""
+    try:
+        name = Kind(header.kind).name
+    except ValueError:
+        name = f"kind {header.kind}"
+    ticks = (header.first_tick, header.final_tick) if header.kind in (Kind.FRAMES, Kind.FULL, Kind.DELTA) else None
+    named = f"{name}, {ticks_text(ticks)}" if ticks is not None else name
+    return CorruptError(header.offset, f"{what} ({named})", name, ticks)
+
+
+def ticks_text(ticks: tuple[int, int]) -> str:
+    """A first and a last tick in words."""
+    return f"tick {ticks[0]}" if ticks[0] == ticks[1] else f"ticks {ticks[0]} to {ticks[1]}"
+
+
 def decode_payload(header: BlockHeader, padded: bytes) -> bytes:
     """The raw payload of a block, from its stored bytes with padding.
 
     Raises CorruptError if the checksum, the codec, the padding or the length is wrong.
     """
     if len(padded) != header.padded_bytes or google_crc32c.value(padded) != header.payload_crc:
-        raise CorruptError(header.offset, "the checksum of a block's content is wrong")
+        raise damaged(header, "the checksum of a block's content is wrong")
     stored = padded[: header.stored_bytes]
     if header.codec == Codec.NONE:
         raw = stored
@@ -204,9 +220,9 @@ def decode_payload(header: BlockHeader, padded: bytes) -> bytes:
         try:
             raw = lz4.block.decompress(stored, uncompressed_size=header.raw_bytes)
         except lz4.block.LZ4BlockError as error:
-            raise CorruptError(header.offset, f"a block's content does not decompress: {error}") from None
+            raise damaged(header, f"a block's content does not decompress: {error}") from None
     else:
-        raise CorruptError(header.offset, f"codec {header.codec} is not known to this program")
+        raise damaged(header, f"codec {header.codec} is not known to this program")
     if len(raw) != header.raw_bytes:
-        raise CorruptError(header.offset, f"{len(raw)} bytes where {header.raw_bytes} were announced")
+        raise damaged(header, f"{len(raw)} bytes where {header.raw_bytes} were announced")
     return raw

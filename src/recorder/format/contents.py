@@ -23,8 +23,10 @@ class Damage:
         offset: where it starts.
         end_offset: where sound blocks go on, or the end of the file.
         what: what was expected and found.
-        torn: the file simply ends here, above all that was known to be durable.
+        torn: it lies above all that was known to be durable, in a file that was not closed: what a crash leaves behind.
         segment: number of the file.
+        kind: of block, by name; None where its header is damaged, too.
+        ticks: the first and the last one that it costs; None if there are none, or they are not known.
     """
 
     offset: int
@@ -32,6 +34,12 @@ class Damage:
     what: str
     torn: bool
     segment: int = 0
+    kind: str | None = None
+    ticks: tuple[int, int] | None = None
+
+    def as_error(self) -> CorruptError:
+        """The same as an error."""
+        return CorruptError(self.offset, self.what, self.kind, self.ticks)
 
 
 @attrs.frozen

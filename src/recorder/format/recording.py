@@ -121,6 +121,13 @@ class Recording:
         self.__dict__.pop("keyframes", None)
         self.__dict__.pop("drops", None)
 
+    def clip(self, number: int, offset: int) -> None:
+        """Let blocks of a segment that lie at offset or behind it not count."""
+        segment = self._by_number[number]
+        segment.clip = offset
+        segment.take(segment.contents)
+        self._arrange()
+
     # --- what there is
 
     @property

@@ -15,6 +15,7 @@ import contextlib
 import struct
 from typing import Any
 
+import attrs
 import google_crc32c
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,9 @@ from recorder.format.block import (
     BlockHeader,
     Flags,
     Kind,
+    damaged,
     decode_header,
+    ticks_text,
 )
 from recorder.format.contents import (
     Contents,
@@ -41,7 +44,7 @@ from recorder.format.contents import (
 )
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.file_header import FileHeader, decode_file_header
-from recorder.format.index import Entry, make_part, part_of_headers
+from recorder.format.index import TICKING_KINDS, Entry, make_part, part_of_headers
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX, BLOCK_TICKS_MAX
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 
@@ -69,7 +72,7 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
             raise NoTapeError(str(error)) from None
         marker, offset = found.marker, found.offset
         damages.append(Damage(0, offset, _what(error), torn=False))
-    scan = _Scan(read, size_bytes, marker)
+    scan = _Scan(read, size_bytes, marker, damages)
     scan.run(offset)
     part = scan.part
     return Contents(
@@ -77,7 +80,7 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
         header=file_header,
         parts=[LazyPart(part.summary(0), lambda: part)],
         indexes=scan.indexes,
-        damages=damages + scan.damages,
+        damages=_with_missing_ticks(scan, file_header),
         seal=scan.seal,
         size_bytes=size_bytes,
         by_index=False,
@@ -85,10 +88,51 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
     )
 
 
+def _with_missing_ticks(scan: _Scan, file_header: FileHeader | None) -> list[Damage]:
+    """The damages; those of which no header says what was there with the ticks that are missing around them."""
+    part = scan.part
+    rows = np.flatnonzero(np.isin(part.columns["kind"], TICKING_KINDS))
+    offsets = part.columns["offset"][rows]
+    named = []
+    for damage in scan.damages:
+        if damage.kind is None:
+            after = int(np.searchsorted(offsets, damage.end_offset))
+            before = int(np.searchsorted(offsets, damage.offset)) - 1
+            ticks = _ticks_between(
+                part.entry(int(rows[before])) if before >= 0 else None,
+                part.entry(int(rows[after])) if after < len(rows) else None,
+                scan.seal,
+                first_segment=file_header is not None and file_header.segment == 0,
+            )
+            if ticks is not None:
+                found = ticks if ticks[0] <= ticks[1] else None
+                text = f"{ticks_text(found)} missing" if found is not None else "no ticks are missing"
+                damage = attrs.evolve(damage, ticks=found, what=f"{damage.what} ({text})")  # noqa: PLW2901 - the same
+        named.append(damage)
+    return named
+
+
+def _ticks_between(
+    before: Entry | None, after: Entry | None, seal: Seal | None, *, first_segment: bool
+) -> tuple[int, int] | None:
+    """First and last of the ticks that should stand between two blocks; None if that is not known."""
+    if after is not None:
+        high = after.first_tick - 1 if after.kind == Kind.FRAMES else after.first_tick
+    elif seal is not None:
+        high = seal.last_tick
+    else:
+        return None
+    if before is not None:
+        return before.final_tick + 1, high
+    if after is not None and after.kind == Kind.FULL:
+        return high + 1, high  # It is the first state of the segment.
+    return 0 if first_segment else high, high
+
+
 class _Scan:
     """One walk over the headers of a tape."""
 
-    def __init__(self, read: Read, size_bytes: int, marker: bytes) -> None:
+    def __init__(self, read: Read, size_bytes: int, marker: bytes, damages: list[Damage]) -> None:
         self._read = read
         self._size_bytes = size_bytes
         self._marker = marker
@@ -99,7 +143,7 @@ class _Scan:
             self._closed = decode_trailer(read(max(0, size_bytes - TRAILER_BYTES), TRAILER_BYTES), 0)[0] == marker
         self.part = make_part([], 0)
         self.indexes: list[Entry] = []
-        self.damages: list[Damage] = []
+        self.damages = damages
         self.seal: Seal | None = None
         self.good_end = 0
         self._end_offset = 0
@@ -164,10 +208,10 @@ class _Scan:
             pass
         following = find_block(self._read, offset + ALIGNMENT_BYTES, self._size_bytes, self._marker)
         if following is not None:
-            self.damages.append(Damage(offset, following.offset, _what(error), torn=False))
+            self._add_damage(offset, following.offset, error)
             return following.offset
         if not _all_zeros(self._read, offset, self._size_bytes):
-            self._add_damage(offset, self._size_bytes, error, at_end=True)
+            self._add_damage(offset, self._size_bytes, error)
         return None
 
     def _accept(self, headers: npt.NDArray[Any], found: list[bytes]) -> None:
@@ -186,11 +230,16 @@ class _Scan:
             # The recording ended in the middle of a keyframe of several pieces: it is no keyframe.
             first = int(np.flatnonzero(kept)[-1])
             kept[first] = False
-            error = CorruptError(self._end_offset, "the last pieces of a keyframe are missing")
-            self._add_damage(int(headers["offset"][first]), self._end_offset, error, at_end=True)
+            error = damaged(
+                decode_header(found[first], int(headers["offset"][first])), "the last pieces of a keyframe are missing"
+            )
+            self._add_damage(int(headers["offset"][first]), self._end_offset, error)
         self.part = part_of_headers(headers[kept], self._end_offset)
         self.indexes = list(part_of_headers(headers[sound & is_index], self._end_offset).entries())
-        self.damages.sort(key=lambda damage: damage.offset)
+        self.damages = [
+            attrs.evolve(damage, torn=damage.offset >= self._durable_bytes and not self._closed)
+            for damage in sorted(self.damages, key=lambda damage: damage.offset)
+        ]
 
     def _is_sound(self, header: BlockHeader, *, is_last: bool) -> bool:
         """Whether the payload of a block is whole; notes the damage if not, and the seal if it is that."""
@@ -199,13 +248,14 @@ class _Scan:
             if header.kind == Kind.END and is_last and header.offset == self._sealed_offset:
                 self.seal = decode_seal(payload, header.offset)
         except (CorruptError, TornError) as error:
-            self._add_damage(header.offset, header.end_offset, error, at_end=is_last)
+            self._add_damage(header.offset, header.end_offset, error)
             return False
         return True
 
-    def _add_damage(self, offset: int, end_offset: int, error: CorruptError | TornError, *, at_end: bool) -> None:
-        torn = at_end and offset >= self._durable_bytes and not self._closed
-        self.damages.append(Damage(offset, end_offset, _what(error), torn=torn))
+    def _add_damage(self, offset: int, end_offset: int, error: CorruptError | TornError) -> None:
+        known = (error.kind, error.ticks) if isinstance(error, CorruptError) else (None, None)
+        # Whether it is torn is judged when all headers are known.
+        self.damages.append(Damage(offset, end_offset, _what(error), False, 0, *known))
 
 
 def _what(error: CorruptError | TornError) -> str:
