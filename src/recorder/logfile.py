@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from recorder.names import journal_path, segment_numbers, segment_path, torn_path
+from recorder.names import following_segments, journal_path, segment_numbers, segment_path, torn_path
 
 FILE_MODE = 0o644
 
@@ -115,8 +115,16 @@ class TapeFiles:
         self._open: dict[int, LogFile] = {}
 
     def create(self, segment: int) -> IO:
-        """See Files."""
+        """See Files. Before a new tape, what an earlier one of this name has left: its segments refuse it."""
+        if segment == 0:
+            self._ensure_nothing_is_left()
         return self._take(segment, os.O_CREAT | os.O_EXCL)
+
+    def _ensure_nothing_is_left(self) -> None:
+        left = following_segments(self.path)
+        if left and not os.path.lexists(self.path):
+            path = os.fspath(segment_path(self.path, left[0]))
+            raise FileExistsError(errno.EEXIST, "a file of an earlier recording of this name is there", path)
 
     def open(self, segment: int) -> IO:
         """See Files. BlockingIOError if another process writes this tape."""
@@ -130,9 +138,13 @@ class TapeFiles:
             if segment == 0:
                 _lock(file.descriptor, path)
             if more_flags:
+                if segment == 0:
+                    self.remove_journal()  # Without its tape it is of no use, and it could be taken for the new one's.
                 sync_folder(path.parent)
         except BaseException:
             os.close(file.descriptor)
+            if more_flags:
+                path.unlink(missing_ok=True)
             raise
         self._open[segment] = file
         return file
@@ -141,6 +153,7 @@ class TapeFiles:
         """See Files."""
         self.close(segment)
         segment_path(self.path, segment).unlink(missing_ok=True)
+        sync_folder(self.path.parent)  # Else a power cut may bring it back, and leave a gap behind it.
 
     def close(self, segment: int) -> None:
         """See Files. The first one holds the lock: it is closed last."""

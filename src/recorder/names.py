@@ -34,8 +34,13 @@ def torn_path(path: str | os.PathLike[str]) -> Path:
 
 def segment_numbers(path: str | os.PathLike[str]) -> list[int]:
     """The numbers of the segments that there are, ascending. Raises FileNotFoundError if the first one is missing."""
+    Path(path).stat()
+    return [0, *following_segments(path)]
+
+
+def following_segments(path: str | os.PathLike[str]) -> list[int]:
+    """The numbers of the segments behind the first that there are, ascending."""
     whole = Path(path)
-    whole.stat()
     names = (other.name for other in whole.parent.iterdir() if other.name.startswith(whole.name))
     matches = (_SEGMENT_NUMBER.fullmatch(name[len(whole.name) :]) for name in names)
-    return sorted([0, *(int(match[1]) for match in matches if match)])
+    return sorted(int(match[1]) for match in matches if match)

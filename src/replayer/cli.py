@@ -312,6 +312,8 @@ def repair(
     sim
         module:factory of the simulation, for a tape that names no registered world.
     """
+    if output is None and not tape.name:
+        raise UsageError(f"{tape}: Is a directory")
     target = output if output is not None else tape.with_name(f"{tape.stem}-repaired{tape.suffix}")
     with progress_bar("repairing", 1, quiet=as_json) as show:
         report = repair_tape(tape, target, _factory(sim), progress=lambda done, total: show(done / max(1, total)))

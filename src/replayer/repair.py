@@ -172,7 +172,8 @@ class _Repair:
             if start is not None:
                 return first_frame - 1, start
         if readable is None:
-            raise MissingTickError(0, "no keyframe can be read and none can be rebuilt: there is nothing to repair")
+            why = "no keyframe can be read and none can be rebuilt: there is nothing to repair"
+            raise MissingTickError(0, why, damaged=bool(self._tape.check_blocks()))
         return readable.tick, None
 
     def _note_lost_front(self, keyframes: Sequence[_Keyframe], first: int) -> None:

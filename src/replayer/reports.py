@@ -43,6 +43,7 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
         "last_tick": tape.last_tick if has_state else None,
         "sealed": tape.sealed,
         "being_written": not tape.sealed and tape.is_being_written(),
+        "can_be_resumed": has_state and isinstance(meta.get("settings"), dict),
         "status": tape.status,
         "outcome": to_json(tape.outcome),
         "bytes": tape.size_bytes,
@@ -167,7 +168,7 @@ def _print_losses(facts: dict[str, Any]) -> None:
         print(f"  damaged: {problem}")
     if facts["status"] == "corrupt":
         print(f"next: replay repair {facts['tape']}")
-    elif not facts["sealed"] and not facts["being_written"]:
+    elif not facts["sealed"] and not facts["being_written"] and facts["can_be_resumed"]:
         how = f"record resume {facts['tape']}" if facts["world"] else f"recorder.resume({facts['tape']!r}, simulation)"
         print(f"next: {how} goes on where it stopped")
 
@@ -259,17 +260,20 @@ def print_repair(source: Path, report: RepairReport) -> None:
 
 
 def tail_lines(tail: Tail, last: int, *, follow: bool, as_json: bool) -> Iterator[str]:
-    """The lines that ``replay tail`` prints: the last ones that are there, then what comes."""
-    there: deque[Seen] = deque(maxlen=last)
-    count, ended = 0, None
-    for seen in tail.poll():
-        count += isinstance(seen, Frame)
+    """The lines that ``replay tail`` prints: the last ticks that are there, then what comes."""
+    there: deque[Seen] = deque()  # The last ticks, and what stands between them.
+    kept, hidden, ended = 0, 0, None
+    for seen in tail.news():
         if isinstance(seen, Ended):
             ended = seen
         elif not isinstance(seen, KeyframeSeen) or as_json:
             there.append(seen)
-    if not as_json and count > last:
-        yield f"… {count - last:,} ticks before these"
+            kept += isinstance(seen, Frame)
+        while kept > last or (there and not last):
+            if isinstance(there.popleft(), Frame):
+                kept, hidden = kept - 1, hidden + 1
+    if hidden and not as_json:
+        yield f"… {hidden:,} ticks before these"
     yield from (_tail_line(seen, as_json=as_json) for seen in there)
     if ended is not None:
         yield _tail_line(ended, as_json=as_json)

@@ -108,10 +108,15 @@ class Tail:
 
         Raises UnsupportedVersionError for a newer format, UnreadableError if no block is in what should be a tape.
         """
-        seen: list[Seen] = []
-        while self._step(seen):
-            pass
-        return seen
+        return list(self.news())
+
+    def news(self) -> Iterator[Seen]:
+        """What poll returns, one by one, so that a long tape need not fit into memory. Raises as poll does."""
+        more = True
+        while more:
+            seen: list[Seen] = []
+            more = self._step(seen)
+            yield from seen
 
     def _step(self, seen: list[Seen]) -> bool:
         """Take one thing from the tape; False when there is nothing more for now."""

@@ -61,16 +61,18 @@ class Tape:
 
     def _obey_mode(self) -> None:
         damage = next((damage for damage in self.damages if not damage.torn), None)
-        if damage is None:
+        missing = self.missing_segments[0] if self.missing_segments else None
+        if damage is None and missing is None:
             return
         if self._mode == "strict":
-            raise damage.as_error()
-        kept = [segment for segment in self.recording.segments if segment.number < damage.segment]
-        for segment in self.recording.segments:
-            if segment.number == damage.segment:
-                segment.clip = damage.offset
-                segment.take(segment.contents)
-                kept.append(segment)
+            raise damage.as_error() if damage is not None else CorruptError(0, f"segment {missing} is missing")
+        kept = [s for s in self.recording.segments if missing is None or s.number < missing]
+        if damage is not None:
+            kept = [segment for segment in kept if segment.number <= damage.segment]
+            for segment in kept:
+                if segment.number == damage.segment:
+                    segment.clip = damage.offset
+                    segment.take(segment.contents)
         self.recording = type(self.recording)(kept)
 
     # --- what there is
@@ -108,7 +110,8 @@ class Tape:
 
     @property
     def damages(self) -> list[Damage]:
-        """Stretches of the files without sound blocks, as far as headers show."""
+        """Stretches of the files without sound blocks, as far as headers, or the index that is believed, show."""
+        self._look_again_if_misled()
         return self.assembled.damages
 
     @property
@@ -129,7 +132,13 @@ class Tape:
     @property
     def status(self) -> str:
         """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
+        self._look_again_if_misled()
         return self.assembled.status
+
+    def _look_again_if_misled(self) -> None:
+        """Once reading has shown that an index hides something, say what it hides."""
+        if self.recording.hopped:
+            self.distrust_index()
 
     def is_being_written(self) -> bool:
         """Whether a process is recording into this tape just now."""

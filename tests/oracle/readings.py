@@ -38,8 +38,13 @@ class Found:
         return (
             self.frames.items() <= truth.frames.items()
             and self.states.items() <= truth.states.items()
-            and self.meta in ({}, truth.meta)
+            and _of_the_run(self.meta) in ({}, _of_the_run(truth.meta))
         )
+
+
+def _of_the_run(meta: dict[str, Any]) -> dict[str, Any]:
+    """META without what is about a single file."""
+    return {key: value for key, value in meta.items() if key != "segment"}
 
 
 @attrs.frozen
@@ -139,15 +144,21 @@ class Original:
         """The blocks that have bytes from start up to end."""
         return [b for b in self.blocks[number] if b.offset < end and end_of(b) > start]
 
+    def places(self, number: int, start: int, end: int) -> list[int]:
+        """Where the structures start that have bytes from start up to end: file header, blocks, trailer."""
+        starts = [0] if start < 64 else []
+        trailer = len(self.files[number]) - 24
+        return starts + [block.offset for block in self.hit(number, start, end)] + ([trailer] if end > trailer else [])
+
     def lost_by(self, hit: list[Any]) -> Found:
         """What is still there when these blocks are gone."""
         seqs = {block.seq for block in hit}
         ticks = {tick for block in hit if block.kind == second_reader.FRAMES for tick in second_reader.ticks_of(block)}
         gone = set()
         for block in (block for blocks in self.blocks.values() for block in blocks):
-            if block.kind in {second_reader.FULL, second_reader.DELTA}:
-                if block.seq in seqs or (block.kind == second_reader.DELTA and block.seq - block.baseline in seqs):
-                    gone.add(block.first_tick)
+            built_upon = {second_reader.FULL: {block.seq}, second_reader.DELTA: {block.seq, block.seq - block.baseline}}
+            if built_upon.get(block.kind, set()) & seqs:
+                gone.add(block.first_tick)
         frames = {tick: frame for tick, frame in self.truth.frames.items() if tick not in ticks}
         states = {tick: state for tick, state in self.truth.states.items() if tick not in gone}
         return Found(frames, states, self.truth.meta, self.truth.sealed)

@@ -83,7 +83,7 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     if refused and refused[-1].segment == sources[-1].number:  # A crash came when it was begun.
         refused[-1] = attrs.evolve(refused[-1], torn=True)
     run_id = _run_id(found)
-    own = [one for one in found if _belongs(one, run_id)]
+    own = [one for one in found if _belongs(one, run_id, alone=len(sources) == 1)]
     metas = [_first_meta(source, contents) for source, contents in own]
     clips = [_taken_over(own, metas, place) for place in range(len(own))]
     segments = [
@@ -150,11 +150,13 @@ def _run_id(found: Sequence[tuple[Source, Contents]]) -> bytes:
     return b""
 
 
-def _belongs(one: tuple[Source, Contents], run_id: bytes) -> bool:
+def _belongs(one: tuple[Source, Contents], run_id: bytes, *, alone: bool) -> bool:
+    """Whether a file is what its name says; any segment may be opened alone."""
     source, contents = one
+    anything = alone and source.number == 0
     if contents.header is not None:
-        return contents.header.run_id == run_id and source.number in {0, contents.header.segment}
-    return not run_id or contents.marker == marker_of(run_id, source.number) or source.number == 0
+        return contents.header.run_id == run_id and (anything or source.number == contents.header.segment)
+    return not run_id or contents.marker == marker_of(run_id, source.number) or anything
 
 
 def _first_meta(source: Source, contents: Contents) -> dict[str, Any]:

@@ -27,7 +27,6 @@ MAJOR, MINOR = 0, 2
 INCOMPATIBLE_KNOWN = 0  # No bits are in use yet.
 
 MARKER_BYTES = 8
-SEGMENTS_MAX = 1 << 24  # Hundreds of years of segments that are cut each ten minutes.
 
 _LAYOUT = struct.Struct("<8sHHIII16s8sIQ")
 _CRC = struct.Struct("<I")

@@ -88,13 +88,17 @@ class _Place:
 
 
 class Recording:
-    """All segments of one tape, and what its journal adds."""
+    """All segments of one tape, and what its journal adds.
+
+    Attributes:
+        hopped: whether an index led astray, so that blocks were looked for by their headers.
+    """
 
     def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
         """segments: ascending by number. journal: frames, ascending by tick."""
         self.segments = list(segments)
         self._all_journal = journal
-        self._hopped = False
+        self.hopped = False
         self._arrange()
 
     def _arrange(self) -> None:
@@ -342,7 +346,7 @@ class Recording:
             if isinstance(error, MissingTickError) and (not error.damaged or self._drop_of(error.tick) is not None):
                 raise
             before = [segment.contents for segment in self.segments]
-            if self._hopped or not self.distrust_index():
+            if self.hopped or not self.distrust_index():
                 raise
             try:
                 return action()
@@ -354,7 +358,7 @@ class Recording:
 
     def distrust_index(self) -> bool:
         """Find the blocks again by their headers; True if that gave other blocks than the index did."""
-        self._hopped = True
+        self.hopped = True
         by_index = [segment for segment in self.segments if segment.contents.by_index]
         differs = [segment.rescan() for segment in by_index]
         if by_index:

@@ -53,24 +53,23 @@ def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, s
     least = original.lost_by(original.hit(number, start, end))
     assert reading.found.frames.items() >= least.frames.items(), start
     assert reading.found.states.items() >= least.states.items(), start
-    hit = original.hit(number, start, end)
-    if reading.found != original.truth:
-        places = [b.offset for b in hit] + [start]
-        assert any(min(places) <= offset < end for offset in reading.offsets), (start, reading.problems)
+    if reading.problems:
+        first = min(original.places(number, start, end))
+        assert any(first <= offset < end for offset in reading.offsets), (start, reading.problems)
 
 
 @pytest.mark.parametrize(
-    ("settings", "size"), [({}, 2), ({"split": 300}, 2), ({}, 512), ({"split": 300}, 512)], ids=str
+    ("settings", "size"), [({}, 2), ({"split": 160}, 2), ({}, 512), ({"split": 160}, 512)], ids=str
 )
 def test_smears(tmp_path: Path, settings: dict[str, Any], size: int) -> None:
     """Random bytes over 2 or 512 others, everywhere in each file: what was not hit is there, what was is named."""
-    original = record(tmp_path / "run.tape", ticks=12, **settings)
+    original = record(tmp_path / "run.tape", ticks=9, **settings)
     seed = random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)
-    assert len(original.files) == 1 or len(original.files) > 2
+    assert len(original.files) == (2 if settings else 1)
     for number, data in original.files.items():
-        for start in range(chance.randrange(5), len(data), 7 if size == 2 else 23):
+        for start in range(chance.randrange(5), len(data), 11 if size == 2 else 37):
             end = min(start + size, len(data))
             smear = chance.choice([chance.randbytes(size), bytes(size), b"\xff" * size])[: end - start]
             reading = original.read_with(number, data[:start] + smear + data[end:])
@@ -92,15 +91,15 @@ def test_smears_of_a_page(tmp_path: Path) -> None:
         assert_only_hit_is_lost(reading, original, 0, start, end)
 
 
-@pytest.mark.parametrize("settings", [{}, {"split": 300}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"split": 160}], ids=str)
 def test_inserted_and_deleted_bytes(tmp_path: Path, settings: dict[str, Any]) -> None:
     """What lies before the place is there, and in other files too; what is behind no longer lies where it says."""
-    original = record(tmp_path / "run.tape", ticks=12, **settings)
+    original = record(tmp_path / "run.tape", ticks=9, **settings)
     seed = random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)
     for number, data in original.files.items():
-        for place in range(0, len(data), 29):
+        for place in range(chance.randrange(40), len(data), 61):
             count = chance.choice([1, 7, 8, 64, 72, 512])
             for changed in (
                 data[:place] + chance.choice([bytes(count), chance.randbytes(count)]) + data[place:],
@@ -109,7 +108,9 @@ def test_inserted_and_deleted_bytes(tmp_path: Path, settings: dict[str, Any]) ->
                 reading = original.read_with(number, changed)
                 assert_honest(reading, original, (number, place, count))
                 least = original.lost_by(original.hit(number, place, len(data)))
-                assert reading.found is not None
+                if reading.found is None:
+                    assert (place < 64, least.frames) == (True, {})
+                    continue
                 assert reading.found.frames.items() >= least.frames.items(), (number, place, count)
                 assert reading.found.states.items() >= least.states.items(), (number, place, count)
                 assert reading.problems or changed == data, (number, place, count)
@@ -160,8 +161,8 @@ def test_blocks_that_are_there_twice(tmp_path: Path) -> None:
 
 def test_blocks_of_another_segment_of_the_same_run(tmp_path: Path) -> None:
     """A block at its own offset, but in the file of another segment, has another marker and does not count."""
-    original = record(tmp_path / "run.tape", ticks=40, split=400)
-    assert len(original.files) > 3
+    original = record(tmp_path / "run.tape", ticks=20, split=160)
+    assert len(original.files) > 2
     tried = 0
     for number, data in original.files.items():
         for other, theirs in original.files.items():
@@ -172,24 +173,25 @@ def test_blocks_of_another_segment_of_the_same_run(tmp_path: Path) -> None:
                     assert_only_hit_is_lost(reading, original, number, block.offset, end_of(block))
                     assert reading.problems or reading.found == original.truth
                     tried += 1
-    assert tried > 50
+    assert tried > 20
 
 
 def test_whole_files_of_other_runs_and_segments(tmp_path: Path) -> None:
     """A file of another run, or of another place in this one, is not read as what its name says."""
-    original = record(tmp_path / "run.tape", ticks=40, split=400)
+    original = record(tmp_path / "run.tape", ticks=40, split=150)
     folder = tmp_path / "other"
     folder.mkdir()
-    other = record(folder / "run.tape", ticks=40, split=400, run_id=bytes(range(16)))
+    other = record(folder / "run.tape", ticks=40, split=150, run_id=bytes(range(16)))
     assert other.files.keys() == original.files.keys()
     for number in original.files:
         for theirs in (other.files[number], original.files[(number + 1) % len(original.files)]):
-            reading = original.read_with(number, theirs)
             if number == 0 and theirs is other.files[0]:
                 continue  # The first file says which run it is: then the others are foreign.
-            assert_honest(reading, original, number)
-            assert reading.status in {"corrupt", "unreadable"}
-            assert reading.problems
+            reading = original.read_with(number, theirs)
+            assert reading.found is not None
+            assert reading.found.is_part_of(original.truth)
+            # Without its last file a tape is like one whose writer died when it was about to begin that.
+            assert reading.status == ("corrupt" if number < max(original.files) else "incomplete")
 
 
 def test_stale_blocks_of_an_earlier_version_of_the_file(tmp_path: Path) -> None:

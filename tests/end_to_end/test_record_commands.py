@@ -1,0 +1,327 @@
+"""The command ``record``: how a recording is made, stopped and gone on with; every mistake is one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import recorder.cli
+import replayer.cli
+from recorder import Recorder
+from recorder.names import journal_path, segment_numbers
+from replayer import Tape
+from replayer.verify import verify_tape
+
+from oracle.command_lines import TINY, assert_one_line, files, run
+from oracle.second_reader import DELTA, FULL, Reader
+from small_worlds import Walkers
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
+RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test works in a folder that holds the tiny scenario and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return tmp_path
+
+
+def hash_at(path: Path, tick: int) -> int:
+    """The recorded hash of a tick."""
+    with Tape(path) as tape:
+        return tape.state_hash(tick)
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "--durability tick": {"durability": "tick", "sync_interval_s": 1.0},
+    "--durability block": {"durability": "block", "sync_interval_s": 1.0},
+    "--durability none": {"durability": "none", "sync_interval_s": None},
+    "--sync 0.2s": {"sync_interval_s": 0.2, "sync_each_block": False},
+    "--sync block": {"sync_each_block": True},
+    "--sync never": {"sync_interval_s": None},
+    "--on-error raise": {"on_error": "raise"},
+    "--on-error continue": {"on_error": "continue"},
+    "--keep 30": {"keep_ticks": 30, "keep_s": None},
+    "--keep 60s": {"keep_ticks": None, "keep_s": 60.0},
+    "--keep 1.5min": {"keep_s": 90.0},
+    "--keep 2h": {"keep_s": 7200.0},
+    "--split 3000": {"split_bytes": 3000},
+    "--split 2.5kB": {"split_bytes": 2500},
+    "--split '500 MB'": {"split_bytes": 500_000_000},
+    "--deterministic": {"deterministic": True},
+}
+
+
+@pytest.mark.parametrize("option", GOOD)
+def test_each_setting_reaches_the_tape(option: str) -> None:
+    """META says how the tape is recorded; the run is the same with every setting."""
+    assert run(recorder.cli.main, f"run tiny.toml -q -o a.tape --keyframe-interval 10 {option}") == 0
+
+    with Tape(Path("a.tape")) as tape:
+        assert {key: tape.meta["settings"][key] for key in GOOD[option]} == GOOD[option]
+        assert tape.meta["notes"] == {"ticks": 90}
+        assert (tape.last_tick, tape.status, tape.outcome) == (90, "intact", {"reason": "ticks", "ticks": 90})
+        assert tape.check_blocks() == []
+        first_tick = tape.first_tick
+    assert (first_tick > 0) is (option == "--keep 30")
+    assert (len(segment_numbers("a.tape")) > 1) is ("keep" in option or option in {"--split 3000", "--split 2.5kB"})
+
+
+BAD = {
+    "--keep 0": "keep='0': a number of ticks, at least 1, or a time such as \"60s\" was expected",
+    "--keep soon": "keep='soon'",
+    "--keep -5": "keep='-5'",
+    "--keep 0s": "keep='0s'",
+    "--split 0": "split='0': a size such as \"500MB\" was expected",
+    "--split small": "split='small'",
+    "--split 5TiB": "split='5TiB'",
+    "--durability sometimes": "durability",
+    "--on-error ignore": "on-error",
+    "--sync often": "sync='often': a time such as",
+    "--durability none --sync 1s": "sync='1s' with durability=\"none\", which never syncs",
+    "--deterministic --keep 60s": "keep='60s' with deterministic: give a number of ticks, no clock",
+    "--keyframe-interval 0": "keyframe-interval",
+    "--changes some": "changes",
+}
+
+
+@pytest.mark.parametrize("option", BAD)
+def test_a_setting_that_cannot_be_gets_one_line(folder: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    """Exit code 2, and no file and no folder is made."""
+    assert run(recorder.cli.main, f"run tiny.toml {option}") == 2
+
+    assert_one_line(capsys.readouterr(), BAD[option])
+    assert list(files(folder)) == ["tiny.toml"]
+    assert not (folder / "recordings").exists()
+
+
+@pytest.mark.parametrize(
+    ("main", "command", "texts"),
+    [
+        (recorder.cli.main, "", ["record resume my.tape", "run", "resume", "scenarios"]),
+        (recorder.cli.main, "run", ["--keep", "--split", "--durability", "--on-error", "flight recorder's loop"]),
+        (recorder.cli.main, "resume", ["Example: record resume meadow.tape", "--ticks", "proved by its hash"]),
+        (replayer.cli.main, "", ["tail", "repair", "follow a recording while it runs"]),
+        (replayer.cli.main, "info", ["--fast", "Exit code: 0 sealed and whole, 3 incomplete", "4 corrupt"]),
+        (replayer.cli.main, "tail", ["--last", "--no-follow", "--json", "Ctrl-C"]),
+        (replayer.cli.main, "repair", ["--output", "--sim", "Exit code: 0 nothing is lost", "left as it is"]),
+    ],
+)
+def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str], main: Any, command: str, texts: list[str]) -> None:
+    """Options, an example, the exit codes; exit code 0."""
+    assert run(main, f"{command} --help") == 0
+
+    captured = capsys.readouterr()
+    shown = " ".join(captured.out.split())
+    assert all(text in shown for text in texts), shown
+    assert captured.err == ""
+
+
+# --- going on
+
+
+def test_resume_goes_on_to_the_tick_that_was_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A finished recording goes on in the same file; the run is that of one that was never interrupted."""
+    assert run(recorder.cli.main, "run tiny.toml -q -o whole.tape --ticks 140") == 0
+    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
+    before = Path("a.tape").read_bytes()
+    capsys.readouterr()
+
+    assert run(recorder.cli.main, "resume a.tape --ticks 140") == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("a.tape: at tick 90, restored from the keyframe at tick 80\n50 ticks in ")
+    assert f"state hash: {hash_at(Path('whole.tape'), 140):016x}" in out
+    assert "next: replay seek a.tape --tick 70" in out
+    assert Path("a.tape").read_bytes().startswith(before)
+    assert verify_tape(Path("a.tape")).status == "intact"
+    assert {tick: hash_at(Path("a.tape"), tick) for tick in (1, 90, 91, 140)} == {
+        tick: hash_at(Path("whole.tape"), tick) for tick in (1, 90, 91, 140)
+    }
+    assert not journal_path("a.tape").exists()
+    assert sorted(files(folder)) == ["a.tape", "tiny.toml", "whole.tape"]
+
+
+def test_resume_goes_on_to_where_the_run_was_meant_to_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --ticks, a cut tape goes on to the scenario's last tick; what was torn is kept and named."""
+    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
+    data = Path("a.tape").read_bytes()
+    last = [block for block in Reader(data).blocks if block.kind == DELTA][-1]
+    Path("a.tape").write_bytes(data[: last.offset + 100])
+
+    assert run(recorder.cli.main, "resume a.tape") == 0
+
+    out = capsys.readouterr().out
+    assert out.splitlines()[0] == (
+        "a.tape: at tick 80, restored from the keyframe at tick 60, half-written bytes kept in a.tape.torn-1"
+    )
+    assert Path("a.tape.torn-1").read_bytes() == data[last.offset : last.offset + 100]
+    with Tape(Path("a.tape")) as tape:
+        assert (tape.last_tick, tape.status) == (90, "intact")
+    assert run(recorder.cli.main, "resume -q a.tape --ticks 95") == 0
+    assert capsys.readouterr().out == ""
+
+
+def spoil_file(path: Path, place: int) -> None:
+    """Change one byte."""
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "text"),
+    [
+        ("done.tape", 2, "done.tape is at tick 90 already: say how far to go with --ticks"),
+        ("done.tape --ticks 90", 2, "done.tape is at tick 90 already"),
+        ("done.tape --ticks 0", 2, "--ticks"),
+        ("nothing.tape", 2, "nothing.tape: No such file or directory"),
+        (".", 2, ".: Is a directory"),
+        ("tiny.toml --ticks 99", 5, "tiny.toml: this is no tape"),
+        ("mine.tape --ticks 99", 2, "mine.tape names no registered world: go on with it in Python, recorder.resume('m"),
+        ("corrupt.tape --ticks 99", 4, "repair the tape first (replay repair)"),
+        ("begun.tape --ticks 99", 2, "the tape has no keyframe yet"),
+        ("old.tape --ticks 99", 2, "old.tape names no registered world"),
+        ("atlantis.tape --ticks 99", 2, "no world named 'atlant' is installed; installed: meadow"),
+        ("", 2, "TAPE"),
+    ],
+)
+def test_a_tape_that_cannot_be_resumed_gets_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, text: str
+) -> None:
+    """The right exit code, nothing on stdout, no byte changed."""
+    assert run(recorder.cli.main, "run tiny.toml -q -o done.tape --keyframe-interval 20") == 0
+    whole = Path("done.tape").read_bytes()
+    blocks = Reader(whole).blocks
+    shutil.copy("done.tape", "corrupt.tape")
+    spoil_file(Path("corrupt.tape"), next(block.offset for block in blocks if block.kind == DELTA) + 20)
+    Path("begun.tape").write_bytes(whole[: next(block.offset for block in blocks if block.kind == FULL)])
+    with Recorder("mine.tape", Walkers()) as tape:
+        tape.step()
+    shutil.copy(GOLDEN / "walkers-unsealed.tape", "old.tape")
+    with pytest.MonkeyPatch.context() as patch:
+        with Tape(Path("done.tape")) as done:
+            meta = {**done.meta, "world": {**done.meta["world"], "name": "atlant"}}
+        patch.setattr("recorder.recorder.describe", lambda *_: meta)
+        with Recorder("atlantis.tape", Walkers()) as tape:
+            tape.step()
+    capsys.readouterr()
+    before = files(folder)
+
+    assert run(recorder.cli.main, f"resume {line}") == code
+
+    assert_one_line(capsys.readouterr(), text)
+    assert files(folder) == before
+
+
+def test_a_tape_that_is_being_recorded_cannot_be_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line says why."""
+    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape") == 0
+    with recorder.resume("a.tape") as tape:
+        tape.step([])
+        assert run(recorder.cli.main, "resume a.tape --ticks 99") == 2
+        assert_one_line(capsys.readouterr(), "a.tape: another process is recording into this tape")
+        tape.step([])
+
+
+def test_a_world_of_another_version_that_steps_otherwise_is_a_desync(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is installed is not what recorded the tape: exit code 1, nothing is written."""
+    from sim.worlds.meadow import Meadow
+
+    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
+    before, step = files(folder), Meadow.step
+
+    def edited(self: Meadow, inputs: Any) -> None:
+        step(self, inputs)
+        self.state["plants.energy"][0] += 1
+
+    monkeypatch.setattr(Meadow, "step", edited)
+    assert run(recorder.cli.main, "resume a.tape --ticks 99") == 1
+    assert_one_line(capsys.readouterr(), "desync at tick 81: recorded hash ")
+    assert files(folder) == before
+
+
+# --- being stopped
+
+
+def start_and_wait(*arguments: str) -> subprocess.Popen[str]:
+    """A ``record`` of its own that has recorded something."""
+    process = subprocess.Popen([*RECORD, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with Tape(Path("a.tape")) as tape:
+                if tape.last_tick > 20:
+                    return process
+        except (OSError, recorder.RecordingError):
+            pass  # It has only begun.
+        time.sleep(0.01)
+    raise AssertionError(process.communicate())
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "reason"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+)
+def test_a_run_that_is_told_to_stop_seals_its_tape(number: int, code: int, reason: str) -> None:
+    """SIGTERM and Ctrl-C: the exit code of the signal, a summary, no traceback, and a tape that can be gone on with."""
+    process = start_and_wait("run", "quiet-meadow", "-o", "a.tape", "--ticks", "10000000")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+
+    assert (process.returncode, err) == (code, "")
+    assert f"\n{reason} after " in out
+    assert "state hash" not in out  # An interrupted step leaves a state that is of no tick.
+    with Tape(Path("a.tape")) as tape:
+        assert (tape.status, tape.outcome) == ("intact", {"reason": reason})
+        last_tick = tape.last_tick
+    assert not journal_path("a.tape").exists()
+
+    finished = subprocess.run([*RECORD, "resume", "-q", "a.tape", "--ticks", str(last_tick + 5)], check=False)
+    assert finished.returncode == 0
+    with Tape(Path("a.tape")) as tape:
+        assert (tape.status, tape.last_tick, tape.outcome["reason"]) == ("intact", last_tick + 5, "ticks")
+
+
+@pytest.mark.parametrize("first_at", [33, None], ids=["told before", "told only then"])
+def test_being_told_while_the_tape_is_sealed_changes_nothing(
+    capsys: pytest.CaptureFixture[str], first_at: int | None
+) -> None:
+    """A SIGTERM that comes during the seal, the first or a second one, is no reason for a traceback."""
+    close, step, before = Recorder.close, Recorder.step, signal.getsignal(signal.SIGTERM)
+    outcomes = []
+
+    def close_and_be_told(self: Recorder, outcome: Any = None) -> None:
+        outcomes.append(outcome)
+        os.kill(os.getpid(), signal.SIGTERM)
+        close(self, outcome)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def step_and_be_told(self: Recorder, inputs: Any = None) -> Any:
+        if self.tick == first_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, inputs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recorder, "close", close_and_be_told)
+        patch.setattr(Recorder, "step", step_and_be_told)
+        code = run(recorder.cli.main, "run tiny.toml -o a.tape")
+
+    assert code == (143 if first_at else 0)
+    assert capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGTERM) is before
+    with Tape(Path("a.tape")) as tape:
+        assert (tape.status, tape.last_tick) == ("intact", first_at or 90)
+        assert tape.outcome == outcomes[0]
