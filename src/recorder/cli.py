@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,6 +26,7 @@ from recorder.console import (
     run_app,
     version,
 )
+from recorder.errors import RecordingWarning
 from recorder.names import segment_numbers, segment_path
 from recorder.reading import OpenTape
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
@@ -241,7 +243,9 @@ def _run_ticks(recorder: Recorder, world: World, config: Config, last_tick: int,
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     first_tick, stopped = recorder.tick + 1, None
     try:
-        with recorder:
+        with warnings.catch_warnings(), recorder:
+            warnings.simplefilter("always", RecordingWarning)
+            warnings.showwarning = _show_warning
             try:
                 with progress_bar("recording", last_tick - recorder.tick, quiet=quiet) as show:
                     for tick in range(first_tick, last_tick + 1):
@@ -258,6 +262,11 @@ def _run_ticks(recorder: Recorder, world: World, config: Config, last_tick: int,
     finally:
         signal.signal(signal.SIGTERM, before)
     return stopped
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """What goes wrong on the way, in one line, without the place in our code."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _print_summary(

@@ -54,17 +54,31 @@ class CorruptError(RecordingError):
         what: what was expected and found.
         kind: of block, by name; None where that is not known.
         ticks: the first and the last one that it costs; None if there are none, or they are not known.
+        segment: number of the file.
     """
 
-    def __init__(self, offset: int, what: str, kind: str | None = None, ticks: tuple[int, int] | None = None) -> None:
-        super().__init__(offset, what, kind, ticks)
+    def __init__(
+        self,
+        offset: int,
+        what: str,
+        kind: str | None = None,
+        ticks: tuple[int, int] | None = None,
+        segment: int = 0,
+    ) -> None:
+        super().__init__(offset, what, kind, ticks, segment)
         self.offset = offset
         self.what = what
         self.kind = kind
         self.ticks = ticks
+        self.segment = segment
+
+    def inside(self, segment: int) -> CorruptError:
+        """The same error, in the file of this number."""
+        return CorruptError(self.offset, self.what, self.kind, self.ticks, segment)
 
     def __str__(self) -> str:
-        return f"corrupt at byte {self.offset}: {self.what}"
+        where = f" of segment {self.segment}" if self.segment else ""
+        return f"corrupt at byte {self.offset}{where}: {self.what}"
 
 
 class TornError(RecordingError):

@@ -21,11 +21,11 @@ import attrs
 from recorder.errors import CorruptError, TornError, UnreadableError
 from recorder.format.block import TAG, BlockHeader, Flags, Kind
 from recorder.format.contents import Damage, Read, read_header, read_payload
+from recorder.format.drop import decode_drop
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.file_header import FileHeader, decode_file_header, marker_of
 from recorder.format.frame import Frame, decode_frames
 from recorder.format.plain_data import decode_plain
-from recorder.format.recording import decode_drop
 from recorder.format.scan import find_block
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.names import segment_numbers, segment_path

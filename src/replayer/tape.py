@@ -13,9 +13,10 @@ from typing import Any, Literal, Self
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.contents import Damage
+from recorder.format.drop import Drop
 from recorder.format.frame import Frame
 from recorder.format.index import Entry
-from recorder.format.recording import Drop, KeyframePlace, Recording
+from recorder.format.recording import KeyframePlace, Recording
 from recorder.format.segment import Segment
 from recorder.reading import OpenTape, is_locked
 from sim.kernel.state import Snapshot
@@ -147,21 +148,21 @@ class Tape:
     @property
     def keyframes(self) -> list[KeyframePlace]:
         """All keyframes that have what they build upon, in the order of their ticks."""
-        return self.recording.believing_index(lambda: self.recording.keyframes)
+        return self.recording.keyframes
 
     @property
     def first_tick(self) -> int:
         """The first tick whose state can be had. Raises MissingTickError if there is none."""
-        return self.recording.believing_index(lambda: self.recording.first_tick)
+        return self.recording.first_tick
 
     @property
     def last_tick(self) -> int:
         """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
-        return self.recording.believing_index(lambda: self.recording.last_tick)
+        return self.recording.last_tick
 
     def missing_ticks(self) -> list[tuple[int, int]]:
         """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
-        return self.recording.believing_index(self.recording.missing_ticks)
+        return self.recording.missing_ticks()
 
     # --- reading
 
@@ -220,7 +221,7 @@ class Tape:
         What an index hides shows then, in damages and status, too.
         """
         before = self.recording
-        if not any(segment.contents.by_index for segment in before.segments):
+        if not before.hopped and not any(segment.contents.by_index for segment in before.segments):
             return False
         self.assembled = self._files.assemble_again(believe_index=False)
         self.recording = self.assembled.recording

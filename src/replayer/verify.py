@@ -193,15 +193,21 @@ def _check_segment(segment: Segment, seal: Seal, before: Segment | None) -> list
                     first_tick = header.first_tick if first_tick is None else first_tick
                     last_tick = max(last_tick, header.final_tick)
             header = following
-    except (CorruptError, TornError) as error:
+    except CorruptError as error:
+        return [error.inside(segment.number)]
+    except TornError as error:
         return [error]
     offset = header.offset if header is not None else 0
     ticks_fit = first_tick is None or (first_tick, last_tick) == (seal.first_tick, seal.last_tick)
     if digest.digest() != seal.digest or count != seal.block_count or not ticks_fit:
-        return [CorruptError(offset, "the seal does not fit the blocks: some were changed, added, removed or moved")]
-    other = before.contents.seal if before is not None and before.number == segment.number - 1 else None
-    if other is not None and seal.previous_digest and seal.previous_digest != other.digest:
-        return [CorruptError(offset, f"the segment before {segment.number} is not the one that was recorded")]
+        what = "the seal does not fit the blocks: some were changed, added, removed or moved"
+        return [CorruptError(offset, what, "END", segment=segment.number)]
+    if before is None or before.number != segment.number - 1 or not seal.previous_digest:
+        return []
+    other = before.contents.seal
+    if before.clip is not None or (other is not None and seal.previous_digest != other.digest):
+        what = f"the segment before {segment.number} is not the one that was recorded"
+        return [CorruptError(offset, what, "END", segment=segment.number)]
     return []
 
 

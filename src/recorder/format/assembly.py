@@ -68,7 +68,7 @@ class Assembled:
         """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
         if self.missing_segments or any(not damage.torn for damage in self.damages):
             return "corrupt"
-        whole = self.final and not self.damages and not self.recording.has_drops
+        whole = self.final and not self.damages and not self.recording.drops
         return "intact" if whole else "incomplete"
 
 
@@ -83,7 +83,7 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     if refused and refused[-1].segment == sources[-1].number:  # A crash came when it was begun.
         refused[-1] = attrs.evolve(refused[-1], torn=True)
     run_id = _run_id(found)
-    own = [one for one in found if _belongs(one, run_id, alone=len(sources) == 1)]
+    own = [one for one in found if _belongs(one, run_id, alone=len(sources) == 1)] or found[:1]
     metas = [_first_meta(source, contents) for source, contents in own]
     clips = [_taken_over(own, metas, place) for place in range(len(own))]
     segments = [
@@ -96,6 +96,7 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
         for damage in segment.contents.damages
         if segment.clip is None or damage.offset < segment.clip
     ]
+    damages += _cut_short(own, metas)
     numbers = {segment.number for segment in segments}
     abandoned = {segment.number for segment in segments if segment.clip is not None}
     # An index that is believed lists something; only what was found by hopping may be empty.
@@ -203,6 +204,17 @@ def _taken_over(own: Sequence[tuple[Source, Contents]], metas: Sequence[dict[str
         if after is not None and after < contents.size_bytes:
             return after
     return None
+
+
+def _cut_short(own: Sequence[tuple[Source, Contents]], metas: Sequence[dict[str, Any]]) -> list[Damage]:
+    """The ends of segments that are missing although the next one goes on behind them."""
+    found = []
+    for (source, contents), (following, _), meta in zip(own, own[1:], metas[1:], strict=False):
+        after = _after(meta)
+        if following.number == source.number + 1 and after is not None and after > contents.size_bytes:
+            what = f"the file ends here, segment {following.number} goes on behind byte {after}"
+            found.append(Damage(contents.size_bytes, after, what, torn=False, segment=source.number))
+    return found
 
 
 def _missing_numbers(numbers: set[int], meta: dict[str, Any], known: set[int]) -> list[int]:

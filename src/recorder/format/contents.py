@@ -39,7 +39,7 @@ class Damage:
 
     def as_error(self) -> CorruptError:
         """The same as an error."""
-        return CorruptError(self.offset, self.what, self.kind, self.ticks)
+        return CorruptError(self.offset, self.what, self.kind, self.ticks, self.segment)
 
 
 @attrs.frozen

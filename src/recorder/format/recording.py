@@ -20,10 +20,10 @@ import numpy as np
 from recorder.errors import CorruptError, MissingTickError, TornError, UnsupportedVersionError
 from recorder.format.block import OPTIONAL_KIND, Kind
 from recorder.format.contents import LazyPart, read_header, read_payload
+from recorder.format.drop import Drop, decode_drop
 from recorder.format.frame import Frame, decode_frames
 from recorder.format.index import Entry, Part, entry_of
 from recorder.format.keyframe import decode_delta, decode_full
-from recorder.format.plain_data import decode_plain
 from recorder.format.segment import WINDOW_BYTES, Segment
 from sim.kernel.state import Snapshot
 
@@ -60,20 +60,6 @@ class KeyframePlace:
         return cls(entry.first_tick, entry.kind == Kind.FULL, entry, segment, part.end_of(row))
 
 
-@attrs.frozen
-class Drop:
-    """Ticks whose frames could not be kept.
-
-    Attributes:
-        first_tick, last_tick: which.
-        why: one line.
-    """
-
-    first_tick: int
-    last_tick: int
-    why: str
-
-
 class _Place:
     """A part of the index and the segment that it is of."""
 
@@ -85,6 +71,16 @@ class _Place:
     def keyframe(self, part: Part, row: int) -> KeyframePlace:
         """The keyframe of a row."""
         return KeyframePlace.of(part, row, self.segment.number)
+
+
+def _by_any_means(method: Callable[[Recording], T]) -> Callable[[Recording], T]:
+    """The method, run once more with the blocks found by their headers if the index led it astray."""
+
+    @functools.wraps(method)
+    def run(self: Recording) -> T:
+        return self.believing_index(lambda: method(self))
+
+    return run
 
 
 class Recording:
@@ -145,6 +141,7 @@ class Recording:
         return len(self._journal)
 
     @functools.cached_property
+    @_by_any_means
     def keyframes(self) -> list[KeyframePlace]:
         """All keyframes that have what they build upon, in the order of their ticks."""
         return [place for places in self._places for place in self._keyframes_of(places) if self._is_founded(place)]
@@ -168,6 +165,7 @@ class Recording:
         return None
 
     @functools.cached_property
+    @_by_any_means
     def drops(self) -> list[Drop]:
         """What the recording says that it could not keep, as far as it is missing, in file order.
 
@@ -200,14 +198,6 @@ class Recording:
         except (CorruptError, TornError):
             return None  # Its ticks are missing all the same; the damaged block is reported where blocks are checked.
 
-    @property
-    def has_drops(self) -> bool:
-        """Whether the recording says that it could not keep something that is missing."""
-        try:
-            return bool(self.drops)
-        except (CorruptError, TornError):
-            return True  # An index that cannot be read is reported elsewhere; that something is missing is sure.
-
     @functools.cached_property
     def _kinds(self) -> set[int]:
         """The kinds of blocks on the tape."""
@@ -221,6 +211,7 @@ class Recording:
         return kinds
 
     @property
+    @_by_any_means
     def first_tick(self) -> int:
         """The first tick whose state can be had. Raises MissingTickError if there is none."""
         for place in self._places:
@@ -234,6 +225,7 @@ class Recording:
         """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
         return max(self._block_last_tick + len(self._journal), self.first_tick)
 
+    @_by_any_means
     def missing_ticks(self) -> list[tuple[int, int]]:
         """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
         missing, next_tick = [], self.first_tick + 1
@@ -293,7 +285,21 @@ class Recording:
 
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
         """Keyframes from which tick may be reached, the nearest first."""
-        tick = min(tick, _TICK_MAX)
+        given: set[tuple[int, int]] = set()
+        while True:
+            try:
+                for keyframe in self._keyframes_down_from(min(tick, _TICK_MAX)):
+                    if (keyframe.segment, keyframe.entry.offset) not in given:
+                        given.add((keyframe.segment, keyframe.entry.offset))
+                        yield keyframe
+            except (CorruptError, TornError):  # Of the index: nothing else has been read.
+                if self.hopped:
+                    raise
+                self.distrust_index()
+            else:
+                return
+
+    def _keyframes_down_from(self, tick: int) -> Iterator[KeyframePlace]:
         for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
             place = self._places[index]
             part = place.load()
@@ -304,7 +310,9 @@ class Recording:
 
     def keyframe_after(self, tick: int) -> KeyframePlace | None:
         """The first keyframe at or after tick."""
-        tick = min(max(0, tick), _TICK_MAX)
+        return self.believing_index(lambda: self._keyframe_after(min(max(0, tick), _TICK_MAX)))
+
+    def _keyframe_after(self, tick: int) -> KeyframePlace | None:
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
         while start > 0 and self._places[start - 1].summary.last_tick >= tick:
             start -= 1
@@ -340,26 +348,23 @@ class Recording:
 
     def believing_index(self, action: Callable[[], T]) -> T:
         """Run action; if the index led it astray, find the blocks by their headers and run it once more."""
+        hopped = self.hopped
         try:
             return action()
         except (CorruptError, TornError, MissingTickError) as error:
             if isinstance(error, MissingTickError) and (not error.damaged or self._drop_of(error.tick) is not None):
                 raise
-            before = [segment.contents for segment in self.segments]
-            if self.hopped or not self.distrust_index():
+            if hopped or not (self.hopped or self.distrust_index()):  # The action may have led there itself.
                 raise
             try:
                 return action()
             except (CorruptError, TornError, MissingTickError):
-                for segment, contents in zip(self.segments, before, strict=True):
-                    segment.take(contents)  # The index was not to blame.
-                self._arrange()
-                raise error from None
+                raise error from None  # It names the place; without the index the block is only missing.
 
     def distrust_index(self) -> bool:
         """Find the blocks again by their headers; True if that gave other blocks than the index did."""
-        self.hopped = True
         by_index = [segment for segment in self.segments if segment.contents.by_index]
+        self.hopped = self.hopped or bool(by_index)
         differs = [segment.rescan() for segment in by_index]
         if by_index:
             self._arrange()
@@ -372,11 +377,14 @@ class Recording:
 
     def _read_frames(self, segment: int, entry: Entry, end_offset: int) -> list[Frame]:
         owner = self._by_number[segment]
-        owner.read(entry.offset, min(end_offset - entry.offset, WINDOW_BYTES))  # Into the window.
-        header = read_header(owner.read, entry.offset, owner.contents.marker)
-        if entry_of(header) != entry:
-            raise CorruptError(entry.offset, "another block than the one that the index names")
-        return decode_frames(header, read_payload(owner.read, header))
+        try:
+            owner.read(entry.offset, min(end_offset - entry.offset, WINDOW_BYTES))  # Into the window.
+            header = read_header(owner.read, entry.offset, owner.contents.marker)
+            if entry_of(header) != entry:
+                raise CorruptError(entry.offset, "another block than the one that the index names")
+            return decode_frames(header, read_payload(owner.read, header))
+        except CorruptError as error:
+            raise error.inside(segment) from None
 
     def _read_full(self, place: KeyframePlace) -> Snapshot:
         payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
@@ -388,14 +396,3 @@ def _of_tick(tick: int, snapshot: Snapshot, entry: Entry) -> Snapshot:
     if tick != entry.first_tick:
         raise CorruptError(entry.offset, f"a keyframe of tick {tick} in a block of tick {entry.first_tick}")
     return snapshot
-
-
-def decode_drop(payload: bytes, offset: int) -> Drop:
-    """What a DROP block at offset says. Raises CorruptError if it is none."""
-    try:
-        match decode_plain(payload):
-            case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if first <= last:
-                return Drop(first, last, why)
-    except ValueError as error:
-        raise CorruptError(offset, f"a DROP block that cannot be decoded: {error}") from None
-    raise CorruptError(offset, "a DROP block without all of its parts")

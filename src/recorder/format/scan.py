@@ -248,7 +248,8 @@ class _Scan:
             if header.kind == Kind.END and is_last and header.offset == self._sealed_offset:
                 self.seal = decode_seal(payload, header.offset)
         except (CorruptError, TornError) as error:
-            self._add_damage(header.offset, header.end_offset, error)
+            named = error if isinstance(error, CorruptError) and error.kind else damaged(header, _what(error))
+            self._add_damage(header.offset, header.end_offset, named)
             return False
         return True
 

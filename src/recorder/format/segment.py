@@ -57,6 +57,12 @@ class Segment:
 
     def joined(self, entry: Entry, end_offset: int) -> bytes:
         """The payload of a block and of those that continue it. Raises CorruptError or TornError."""
+        try:
+            return self._joined(entry, end_offset)
+        except CorruptError as error:
+            raise error.inside(self.number) from None
+
+    def _joined(self, entry: Entry, end_offset: int) -> bytes:
         self.read(entry.offset, min(max(end_offset - entry.offset, 1), KNOWN_READ_BYTES_MAX))  # Into the window.
         parts: list[bytes] = []
         total, offset, wanted = 0, entry.offset, entry.seq

@@ -1,0 +1,33 @@
+"""What a DROP block says: which frames the recording could not keep, and why."""
+
+from __future__ import annotations
+
+import attrs
+
+from recorder.errors import CorruptError
+from recorder.format.plain_data import decode_plain
+
+
+@attrs.frozen
+class Drop:
+    """Ticks whose frames could not be kept.
+
+    Attributes:
+        first_tick, last_tick: which.
+        why: one line.
+    """
+
+    first_tick: int
+    last_tick: int
+    why: str
+
+
+def decode_drop(payload: bytes, offset: int) -> Drop:
+    """What a DROP block at offset says. Raises CorruptError if it is none."""
+    try:
+        match decode_plain(payload):
+            case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if first <= last:
+                return Drop(first, last, why)
+    except ValueError as error:
+        raise CorruptError(offset, f"a DROP block that cannot be decoded: {error}") from None
+    raise CorruptError(offset, "a DROP block without all of its parts")
