@@ -249,7 +249,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
             "there is no scenario file no-such-scenario, and none of that name ships; shipped: quiet",
         ),
         ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape exists already"),
-        ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder/a.tape: No such file or directory"),
+        ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder: No such file or directory"),
         ("run tiny.toml --ticks 0", "--ticks"),
         ("run tiny.toml --seed -1", "--seed"),
         ("run tiny.toml --ticks 2.7", "a whole number was expected, found '2.7'"),

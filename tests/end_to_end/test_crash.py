@@ -106,7 +106,7 @@ def test_a_killed_record_run_is_gone_on_with(tmp_path: Path, number: int) -> Non
     print("seed", seed)
     chance = random.Random(seed)
     process = subprocess.Popen([*RECORD, "run", "quiet-meadow", "-q", "-o", str(path), "--ticks", "100000"])
-    reached, wanted = 0, chance.randrange(1, 300) * (number + 1)
+    reached, wanted = 0, chance.randrange(1, 120) * (number + 1)
     while reached < wanted:
         assert process.poll() is None
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ import recorder
 import recorder.cli
 import replayer.cli
 from recorder import Recorder
+from recorder.logfile import LogFile
 from recorder.names import journal_path, segment_numbers
 from replayer import Tape
 from replayer.verify import verify_tape
@@ -37,6 +39,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A recording of the tiny scenario, ninety ticks."""
+    folder = tmp_path_factory.mktemp("recording")
+    (folder / "tiny.toml").write_text(TINY)
+    assert run(recorder.cli.main, f"run {folder}/tiny.toml -q -o {folder}/a.tape --keyframe-interval 20") == 0
+    return (folder / "a.tape").read_bytes()
+
+
 def hash_at(path: Path, tick: int) -> int:
     """The recorded hash of a tick."""
     with Tape(path) as tape:
@@ -52,11 +63,11 @@ GOOD: dict[str, dict[str, Any]] = {
     "--sync never": {"sync_interval_s": None},
     "--on-error raise": {"on_error": "raise"},
     "--on-error continue": {"on_error": "continue"},
-    "--keep 30": {"keep_ticks": 30, "keep_s": None},
+    "--keep 20": {"keep_ticks": 20, "keep_s": None},
     "--keep 60s": {"keep_ticks": None, "keep_s": 60.0},
     "--keep 1.5min": {"keep_s": 90.0},
     "--keep 2h": {"keep_s": 7200.0},
-    "--split 3000": {"split_bytes": 3000},
+    "--split 2000": {"split_bytes": 2000},
     "--split 2.5kB": {"split_bytes": 2500},
     "--split '500 MB'": {"split_bytes": 500_000_000},
     "--deterministic": {"deterministic": True},
@@ -66,16 +77,16 @@ GOOD: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("option", GOOD)
 def test_each_setting_reaches_the_tape(option: str) -> None:
     """META says how the tape is recorded; the run is the same with every setting."""
-    assert run(recorder.cli.main, f"run tiny.toml -q -o a.tape --keyframe-interval 10 {option}") == 0
+    assert run(recorder.cli.main, f"run tiny.toml -q -o a.tape --ticks 45 --keyframe-interval 5 {option}") == 0
 
     with Tape(Path("a.tape")) as tape:
         assert {key: tape.meta["settings"][key] for key in GOOD[option]} == GOOD[option]
-        assert tape.meta["notes"] == {"ticks": 90}
-        assert (tape.last_tick, tape.status, tape.outcome) == (90, "intact", {"reason": "ticks", "ticks": 90})
+        assert tape.meta["notes"] == {"ticks": 45}
+        assert (tape.last_tick, tape.status, tape.outcome) == (45, "intact", {"reason": "ticks", "ticks": 45})
         assert tape.check_blocks() == []
         first_tick = tape.first_tick
-    assert (first_tick > 0) is (option == "--keep 30")
-    assert (len(segment_numbers("a.tape")) > 1) is ("keep" in option or option in {"--split 3000", "--split 2.5kB"})
+    assert (first_tick > 0) is (option == "--keep 20")
+    assert (len(segment_numbers("a.tape")) > 1) is ("keep" in option or option in {"--split 2000", "--split 2.5kB"})
 
 
 BAD = {
@@ -128,6 +139,30 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str], main: Any, 
     assert captured.err == ""
 
 
+def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user is told, without a place in our code; the run goes on, and the tape is whole."""
+    append, calls = LogFile.append, []
+
+    def refuse_some(self: LogFile, data: bytes) -> None:
+        calls.append(len(data))
+        if len(calls) in {4, 5}:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(self, data)
+
+    monkeypatch.setattr(LogFile, "append", refuse_some)
+    monkeypatch.setattr("recorder.writer.RETRY_S", (0.0, 0.0))
+    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 5") == 0
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("warning: a.tape: ")
+    assert "No space left on device; the recording goes on in memory and tries again" in lines[0]
+    assert lines[1:] == ["warning: a.tape: the disk takes the recording again"]
+    with Tape(Path("a.tape")) as tape:
+        assert (tape.status, tape.last_tick) == ("intact", 90)
+
+
 # --- going on
 
 
@@ -153,12 +188,10 @@ def test_resume_goes_on_to_the_tick_that_was_asked_for(folder: Path, capsys: pyt
     assert sorted(files(folder)) == ["a.tape", "tiny.toml", "whole.tape"]
 
 
-def test_resume_goes_on_to_where_the_run_was_meant_to_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_goes_on_to_where_the_run_was_meant_to_end(capsys: pytest.CaptureFixture[str], whole: bytes) -> None:
     """Without --ticks, a cut tape goes on to the scenario's last tick; what was torn is kept and named."""
-    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
-    data = Path("a.tape").read_bytes()
-    last = [block for block in Reader(data).blocks if block.kind == DELTA][-1]
-    Path("a.tape").write_bytes(data[: last.offset + 100])
+    last = [block for block in Reader(whole).blocks if block.kind == DELTA][-1]
+    Path("a.tape").write_bytes(whole[: last.offset + 100])
 
     assert run(recorder.cli.main, "resume a.tape") == 0
 
@@ -166,7 +199,7 @@ def test_resume_goes_on_to_where_the_run_was_meant_to_end(capsys: pytest.Capture
     assert out.splitlines()[0] == (
         "a.tape: at tick 80, restored from the keyframe at tick 60, half-written bytes kept in a.tape.torn-1"
     )
-    assert Path("a.tape.torn-1").read_bytes() == data[last.offset : last.offset + 100]
+    assert Path("a.tape.torn-1").read_bytes() == whole[last.offset : last.offset + 100]
     with Tape(Path("a.tape")) as tape:
         assert (tape.last_tick, tape.status) == (90, "intact")
     assert run(recorder.cli.main, "resume -q a.tape --ticks 95") == 0
@@ -198,11 +231,10 @@ def spoil_file(path: Path, place: int) -> None:
     ],
 )
 def test_a_tape_that_cannot_be_resumed_gets_one_line(
-    folder: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, text: str
+    folder: Path, capsys: pytest.CaptureFixture[str], whole: bytes, line: str, code: int, text: str
 ) -> None:
     """The right exit code, nothing on stdout, no byte changed."""
-    assert run(recorder.cli.main, "run tiny.toml -q -o done.tape --keyframe-interval 20") == 0
-    whole = Path("done.tape").read_bytes()
+    Path("done.tape").write_bytes(whole)
     blocks = Reader(whole).blocks
     shutil.copy("done.tape", "corrupt.tape")
     spoil_file(Path("corrupt.tape"), next(block.offset for block in blocks if block.kind == DELTA) + 20)
@@ -216,7 +248,6 @@ def test_a_tape_that_cannot_be_resumed_gets_one_line(
         patch.setattr("recorder.recorder.describe", lambda *_: meta)
         with Recorder("atlantis.tape", Walkers()) as tape:
             tape.step()
-    capsys.readouterr()
     before = files(folder)
 
     assert run(recorder.cli.main, f"resume {line}") == code
@@ -225,9 +256,9 @@ def test_a_tape_that_cannot_be_resumed_gets_one_line(
     assert files(folder) == before
 
 
-def test_a_tape_that_is_being_recorded_cannot_be_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tape_that_is_being_recorded_cannot_be_resumed(capsys: pytest.CaptureFixture[str], whole: bytes) -> None:
     """The line says why."""
-    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape") == 0
+    Path("a.tape").write_bytes(whole)
     with recorder.resume("a.tape") as tape:
         tape.step([])
         assert run(recorder.cli.main, "resume a.tape --ticks 99") == 2
@@ -236,12 +267,12 @@ def test_a_tape_that_is_being_recorded_cannot_be_resumed(capsys: pytest.CaptureF
 
 
 def test_a_world_of_another_version_that_steps_otherwise_is_a_desync(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, whole: bytes
 ) -> None:
     """What is installed is not what recorded the tape: exit code 1, nothing is written."""
     from sim.worlds.meadow import Meadow
 
-    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
+    Path("a.tape").write_bytes(whole)
     before, step = files(folder), Meadow.step
 
     def edited(self: Meadow, inputs: Any) -> None:

@@ -4,8 +4,8 @@
 
 ``powerless``: of each file all up to the last fdatasync is there. What came after is on its way: of each 512-byte
 sector there is what was written, what was there before, zeros or garbage, and the length is one that the file had, or
-anything in between. A file's name is there once create has returned. The last files that were removed may be back. The
-journal, which nobody syncs, is anything at all: sectors of different ages, zeros, garbage, or none.
+anything in between. A file's name is there once create has returned, and gone once remove has. The journal, which
+nobody syncs, is anything at all: sectors of different ages, zeros, garbage, or none.
 
 A failed fdatasync makes nothing durable, and neither does a later one that says that it succeeded: the system may have
 thrown the pages away.
@@ -70,7 +70,7 @@ class Disk:
 
     Attributes:
         files: by number.
-        removed: files that were removed, in order, and of which it is not sure that they stay away.
+        removed: a file whose removal is under way, so that it may be back.
     """
 
     def __init__(self) -> None:
@@ -81,10 +81,10 @@ class Disk:
     def apply(self, operation: Operation, share: float = 1.0) -> None:
         """Do an operation; share: how much of an append."""
         number = operation.segment
+        self.removed.clear()  # Since removing a file syncs its folder.
         match operation.kind:
             case "create":
                 self.files[number] = _File()
-                self.removed.clear()  # It syncs the folder.
             case "append":
                 file = self.files[number]
                 file.older.append(file.data)
@@ -106,7 +106,6 @@ class Disk:
                     self.removed.append((number, self.files.pop(number)))
             case "set_aside":
                 self.aside.append(operation.data)
-                self.removed.clear()
 
     def image(self) -> Image:
         """What a process that begins now finds."""
@@ -120,9 +119,8 @@ class Disk:
     def image_without_power(self, numbers: random.Random, journals: Sequence[bytes] = ()) -> Image:
         """What is there after a power cut now; numbers decides. journals: what the journal held at some moments."""
         files = dict(self.files)
-        back = numbers.choice([0, 0, numbers.randint(0, len(self.removed))])
-        for number, file in self.removed[len(self.removed) - back :]:  # Those that were removed last.
-            files.setdefault(number, file)
+        if numbers.random() < 0.5:
+            files |= dict(self.removed)
         return Image(
             {number: _torn(file, numbers) for number, file in sorted(files.items())},
             _torn_journal(journals, numbers),

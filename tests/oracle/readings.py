@@ -74,7 +74,7 @@ def read_everything(path: Path) -> Reading:
     except RecordingError as error:
         return Reading(None, "unreadable", [error])
     with tape:
-        problems: list[Any] = [*tape.damages, *check_seal(tape), *tape.check_blocks(), *tape.damages]
+        problems: list[Any] = [*tape.damages, *check_seal(tape), *tape.check_blocks()]
         problems += tape.missing_segments
         problems += [] if tape.meta else ["META is lost"]
         frames: dict[int, Any] = {}

@@ -35,6 +35,7 @@ from oracle.second_reader import DELTA, DROP, END, FRAMES, FULL, META, Reader
 from small_worlds import Herd, Saved
 
 WORLDS: dict[str, Any] = {"walkers": Pushed, "herd": Herd, "saved": Saved}
+GOLDEN = Path(__file__).parents[1] / "golden"
 REBUILT = int(Flags.REBUILT)
 
 
@@ -163,6 +164,24 @@ def test_a_tape_of_several_files_becomes_one(tmp_path: Path) -> None:
     assert first == ticks[0] <= ticks[-1] <= last
     assert_right(report.path, live, range(first, last + 1), Pushed)
     assert_verified(report.path, Pushed)
+
+
+@pytest.mark.parametrize(("version", "name"), [("0.1", "walkers-unsealed"), ("0.1", "herd"), ("0.2", "dropped")])
+def test_tapes_of_every_kind_and_version_can_be_repaired(tmp_path: Path, version: str, name: str) -> None:
+    """A sound tape loses nothing: the same frames, states and drops, in the current format."""
+    path = GOLDEN / version / f"{name}.tape"
+    report = repair_tape(path, tmp_path / "new.tape", None)
+    with Tape(path) as old, Tape(report.path) as new:
+        ticks = [(new.first_tick, new.last_tick), (old.first_tick, old.last_tick)]
+        assert ticks[0] == ticks[1]
+        assert new.drops == old.drops
+        lost = {tick for drop in old.drops for tick in range(drop.first_tick, drop.last_tick + 1)}
+        for tick in {*range(old.first_tick + 1, old.last_tick + 1)} - lost:
+            assert new.frame(tick) == old.frame(tick)
+        states = [[(k.tick, tape.snapshot(k).arena.tobytes()) for k in tape.keyframes] for tape in (new, old)]
+        assert states[0] == states[1]
+        assert new.status == ("incomplete" if lost else "intact")
+    assert second_reader.Tape(report.path).seal["final"]
 
 
 def test_the_journal_of_a_killed_recording_is_folded_in(tmp_path: Path) -> None:

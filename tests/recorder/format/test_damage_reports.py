@@ -10,6 +10,7 @@ import pytest
 from recorder import CorruptError, Recorder
 from recorder.format.block import HEADER_BYTES, Flags
 from recorder.format.contents import Damage
+from recorder.names import segment_numbers, segment_path
 from replayer.tape import Tape
 
 from oracle.repair_runs import destroy
@@ -129,10 +130,27 @@ def test_the_pieces_of_a_large_keyframe(tmp_path: Path, monkeypatch: pytest.Monk
     assert pieces[0].flags & Flags.CONTINUES
 
 
+def test_the_file_is_named(tmp_path: Path) -> None:
+    """Offsets are in one file: of a tape of several, the report says in which."""
+    path = tmp_path / "run.tape"
+    make_tape(path, split=500)
+    number = segment_numbers(path)[1]
+    file = segment_path(path, number)
+    data = file.read_bytes()
+    for block in Reader(data).blocks:
+        for how in ("payload", "header"):
+            file.write_bytes(destroy(data, block, how))
+            damages, problems = reported(path)
+            assert {damage.segment for damage in damages} <= {number}
+            assert {(problem.offset, problem.segment) for problem in problems} == {(block.offset, number)}
+            assert f"corrupt at byte {block.offset} of segment {number}: " in str(problems[0])
+
+
 def test_the_error_survives_a_process_boundary() -> None:
     """Workers send it to their parent."""
     import pickle  # noqa: TID251 - of our own error, nothing from a tape
 
-    error = CorruptError(7, "wrong", "FRAMES", (1, 2))
+    error = CorruptError(7, "wrong", "FRAMES", (1, 2), 3)
     copy = pickle.loads(pickle.dumps(error))
-    assert (copy.offset, copy.what, copy.kind, copy.ticks, str(copy)) == (7, "wrong", "FRAMES", (1, 2), str(error))
+    assert (copy.offset, copy.what, copy.kind, copy.ticks, copy.segment) == (7, "wrong", "FRAMES", (1, 2), 3)
+    assert str(copy) == "corrupt at byte 7 of segment 3: wrong"
