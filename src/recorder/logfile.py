@@ -17,7 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from recorder.names import following_segments, journal_path, segment_numbers, segment_path, torn_path
+from recorder.names import (
+    following_segments,
+    journal_path,
+    new_path,
+    segment_numbers,
+    segment_path,
+    torn_path,
+    unfinished_paths,
+)
 
 FILE_MODE = 0o644
 
@@ -47,7 +55,13 @@ class Files(Protocol):
     """Where the files of one tape are. Each method raises OSError when the disk says no."""
 
     def create(self, segment: int) -> IO:
-        """A new segment, empty, its name durable. FileExistsError if there is one."""
+        """A new segment, empty. The first one has its name at once; FileExistsError if there is one of that name.
+
+        The others are no part of the tape until they are published.
+        """
+
+    def publish(self, segment: int) -> None:
+        """Give a segment behind the first its name, durably; what had that name is gone in the same moment."""
 
     def open(self, segment: int) -> IO:
         """A segment that is there, to be read and written on."""
@@ -113,12 +127,33 @@ class TapeFiles:
         """path: of the first segment."""
         self.path = Path(path)
         self._open: dict[int, LogFile] = {}
+        self._new: tuple[LogFile, Path] | None = None  # Created and not published yet.
 
     def create(self, segment: int) -> IO:
-        """See Files. Before a new tape, what an earlier one of this name has left: its segments refuse it."""
+        """See Files. What an earlier recording of this name has left refuses a new one."""
         if segment == 0:
             self._ensure_nothing_is_left()
-        return self._take(segment, os.O_CREAT | os.O_EXCL)
+            return self._take_first(os.O_CREAT | os.O_EXCL)
+        self._forget_new()
+        path = new_path(segment_path(self.path, segment))
+        self._new = LogFile(_open(path, os.O_CREAT | os.O_TRUNC)), path
+        return self._new[0]
+
+    def publish(self, segment: int) -> None:
+        """See Files."""
+        assert self._new is not None, "publish comes after create"
+        file, new = self._new
+        new.replace(segment_path(self.path, segment))
+        sync_folder(self.path.parent)
+        self.close(segment)
+        self._open[segment], self._new = file, None
+
+    def _forget_new(self) -> None:
+        """Take away what was created and not published."""
+        if self._new is not None:
+            (file, new), self._new = self._new, None
+            os.close(file.descriptor)
+            new.unlink(missing_ok=True)
 
     def _ensure_nothing_is_left(self) -> None:
         left = following_segments(self.path)
@@ -128,25 +163,27 @@ class TapeFiles:
 
     def open(self, segment: int) -> IO:
         """See Files. BlockingIOError if another process writes this tape."""
-        return self._take(segment, 0)
+        if segment == 0:
+            return self._take_first(0)
+        self._open[segment] = LogFile(_open(segment_path(self.path, segment), 0))
+        return self._open[segment]
 
-    def _take(self, segment: int, more_flags: int) -> LogFile:
-        path = segment_path(self.path, segment)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | more_flags
-        file = LogFile(os.open(path, flags, FILE_MODE))
+    def _take_first(self, more_flags: int) -> LogFile:
+        """Lock the tape, and take away what a killed process was in the midst of making."""
+        file = LogFile(_open(self.path, more_flags))
         try:
-            if segment == 0:
-                _lock(file.descriptor, path)
+            _lock(file.descriptor, self.path)
+            for path in unfinished_paths(self.path):
+                path.unlink()
             if more_flags:
-                if segment == 0:
-                    self.remove_journal()  # Without its tape it is of no use, and it could be taken for the new one's.
-                sync_folder(path.parent)
+                self.remove_journal()  # Without its tape it is of no use, and it could be taken for the new one's.
+                sync_folder(self.path.parent)
         except BaseException:
             os.close(file.descriptor)
             if more_flags:
-                path.unlink(missing_ok=True)
+                self.path.unlink(missing_ok=True)
             raise
-        self._open[segment] = file
+        self._open[0] = file
         return file
 
     def remove(self, segment: int) -> None:
@@ -180,7 +217,7 @@ class TapeFiles:
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
         """See Files. The blocks are allocated first: a store into a hole of a full disk would kill the process."""
         path = journal_path(self.path)
-        new = Path(f"{path}.new")
+        new = new_path(path)
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             os.posix_fallocate(descriptor, 0, size)
@@ -207,8 +244,13 @@ class TapeFiles:
 
     def release(self) -> None:
         """See Files."""
+        self._forget_new()
         for segment in sorted(self._open, reverse=True):  # The first segment, which holds the lock, last.
             self.close(segment)
+
+
+def _open(path: Path, more_flags: int) -> int:
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | more_flags, FILE_MODE)
 
 
 def _lock(descriptor: int, path: Path) -> None:

@@ -1,7 +1,8 @@
 """What the files of one tape are called: the tape itself, its further segments, its journal, what was set aside.
 
 A tape is known by the name of its first segment: ``run.tape``, then ``run.tape.1``, ``run.tape.2``. While it is written
-it has a journal, ``run.tape.journal``. ``run.tape.torn-N`` holds bytes that a crash left half written.
+it has a journal, ``run.tape.journal``. ``run.tape.torn-N`` holds bytes that a crash left half written. What ends in
+``.new`` is being made, and takes its place by being renamed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import re
 from pathlib import Path
 
 JOURNAL_SUFFIX = ".journal"
+NEW_SUFFIX = ".new"
 _SEGMENT_NUMBER = re.compile(r"\.([1-9]\d{0,7})")
+_UNFINISHED = re.compile(r"\.([1-9]\d{0,7}|journal)\.new")
 
 
 def segment_path(path: str | os.PathLike[str], number: int) -> Path:
@@ -22,6 +25,18 @@ def segment_path(path: str | os.PathLike[str], number: int) -> Path:
 def journal_path(path: str | os.PathLike[str]) -> Path:
     """The journal beside a tape."""
     return Path(f"{os.fspath(path)}{JOURNAL_SUFFIX}")
+
+
+def new_path(path: Path) -> Path:
+    """What a file that will be called path is called until it is whole."""
+    return path.with_name(path.name + NEW_SUFFIX)
+
+
+def unfinished_paths(path: str | os.PathLike[str]) -> list[Path]:
+    """The files beside a tape that a killed process has not finished."""
+    whole = Path(path)
+    others = (other for other in whole.parent.iterdir() if other.name.startswith(whole.name))
+    return [other for other in others if _UNFINISHED.fullmatch(other.name[len(whole.name) :])]
 
 
 def torn_path(path: str | os.PathLike[str]) -> Path:

@@ -8,7 +8,8 @@ Invariants:
        written to it and the next segment goes on from there.
     3. After a sync that failed, nothing more is written to that segment, and it is never synced again: the kernel may
        have dropped the pages and would report success. What was not yet durable is written again, into a new segment.
-    4. A segment's META says from which offset on it repeats or follows the segment before.
+    4. A segment's META says from which offset on it repeats or follows the segment before. It gets its name when it has
+       repeated everything: a process that is killed before leaves what was there.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class SegmentedLog:
 
     Attributes:
         encoder: of the segment that is being written.
-        backlog_bytes: of blocks that are not in a file yet.
+        backlog_bytes: of blocks that are not in a file yet, or have to be written again.
         undurable_bytes: of blocks that are in a file, and kept until it is synced.
         sync_count, sync_s_max: how often files were synced, and the longest time that took.
         written_bytes: appended to all segments.
@@ -78,6 +79,7 @@ class SegmentedLog:
         self._undurable: deque[Group] = deque()
         self._synced_offset = encoder.next_offset
         self._unusable = False  # The current segment failed us; what comes next goes into a new one.
+        self._repeat: list[Group] = []  # What is in the segment that failed, and not durable.
         self._index_written = False
         self._sealed = False
         self._after = 0  # Where in the segment before the current one takes over.
@@ -111,7 +113,7 @@ class SegmentedLog:
     def write(self) -> None:
         """Append all that was put. Raises OSError; what is not in a file stays in the backlog."""
         if self._unusable:
-            self._go_on(self._synced_offset if self._syncs else self.encoder.next_offset)
+            self._take_over()
         while self._backlog:
             if isinstance(self._backlog[0], Rotation):
                 self._rotate()
@@ -122,8 +124,10 @@ class SegmentedLog:
 
     def _write_group(self, group: Group) -> None:
         mark = self.encoder.mark()
-        data = b"".join([self.encoder.place(piece) for piece in group]) + self.encoder.index_if_due()
-        self._append_or_roll_back(data, mark)
+        self._append_or_roll_back(_placed(group, self.encoder), mark)
+        self._note_written(group)
+
+    def _note_written(self, group: Group) -> None:
         size = _size(group)
         self.backlog_bytes -= size
         if self._syncs:
@@ -146,7 +150,7 @@ class SegmentedLog:
         self.written_bytes += len(data)
 
     def sync(self) -> None:
-        """Make durable what is in the file. Raises OSError; what was not yet durable is in the backlog again then."""
+        """Make durable what is in the file. Raises OSError; what was not yet durable is written again by write then."""
         if self._unusable or self.encoder.next_offset <= self._synced_offset:
             return
         start_s = time.monotonic()
@@ -167,34 +171,35 @@ class SegmentedLog:
         """Write nothing more into this segment (invariants 2 and 3)."""
         self._unusable = True
         self._index_written = self._sealed = False
-        self._backlog.extendleft(reversed(self._undurable))
+        self._repeat = list(self._undurable)
         self.backlog_bytes += self.undurable_bytes
         self._undurable.clear()
         self.undurable_bytes = 0
 
-    def _go_on(self, after: int) -> None:
-        """Begin the segment that takes over from one that failed at offset after."""
-        number, digest = self.encoder.header.segment, b""
+    def _take_over(self) -> None:
+        """Go on in a segment that takes over from the one that failed; raises OSError, and changes nothing then."""
+        number = self.encoder.header.segment
         if number and self._syncs and not self._synced_offset:
-            # Nothing in it is durable and all of it is in the backlog: it can go, and its number be taken again.
-            self._files.remove(number)
-            number, after, digest = number - 1, self._after, self.encoder.previous_digest
+            # Nothing in it is durable and all of it is repeated: the new one takes its place.
+            self._begin(number, self._after, self.encoder.previous_digest)
         else:
+            self._begin(number + 1, self._synced_offset if self._syncs else self.encoder.next_offset, b"")
             self._given_up.append(number)
-        self._begin(number + 1, after, digest)
+        for group in self._repeat:
+            self._note_written(group)
+        self._repeat.clear()
         self._unusable = False
 
     def _begin(self, number: int, after: int, previous_digest: bytes) -> None:
+        """A new segment, with META and with what it repeats, that has its name only once all of that is in it."""
         following = self.encoder.next_segment(number, self._make_meta(number, after), previous_digest)
         io = self._files.create(number)
-        try:
-            data = following.start(0)
-            io.append(data)
-        except OSError:
-            self._files.remove(number)
-            raise
+        io.append(following.start(0))
+        for group in self._repeat:
+            io.append(_placed(group, following))
+        self._files.publish(number)
         self._io, self.encoder, self._after = io, following, after
-        self.written_bytes += len(data)
+        self.written_bytes += following.next_offset
         self._synced_offset = 0
         self._index_written = self._sealed = False
 
@@ -243,6 +248,10 @@ class SegmentedLog:
             if past.number:  # The first segment holds nothing but META, and the tape's name.
                 self._files.remove(past.number)
             del self._past[0]
+
+
+def _placed(group: Group, encoder: SegmentEncoder) -> bytes:
+    return b"".join([encoder.place(piece) for piece in group]) + encoder.index_if_due()
 
 
 def _size(group: Group) -> int:

@@ -4,7 +4,8 @@
 
 ``powerless``: of each file all up to the last fdatasync is there. What came after is on its way: of each 512-byte
 sector there is what was written, what was there before, zeros or garbage, and the length is one that the file had, or
-anything in between. A file's name is there once create has returned, and gone once remove has. The journal, which
+anything in between. A file's name is there once create (of the first one) or publish has returned, and gone once
+remove has; while they are under way either of both is so. The journal, which
 nobody syncs, is anything at all: sectors of different ages, zeros, garbage, or none.
 
 A failed fdatasync makes nothing durable, and neither does a later one that says that it succeeded: the system may have
@@ -70,23 +71,29 @@ class Disk:
 
     Attributes:
         files: by number.
-        removed: a file whose removal is under way, so that it may be back.
+        new: the segments that are not published yet.
+        before: what had a name whose change is under way; None if there was nothing of that name.
     """
 
     def __init__(self) -> None:
         self.files: dict[int, _File] = {}
-        self.removed: list[tuple[int, _File]] = []
+        self.new: dict[int, _File] = {}
+        self.before: dict[int, _File | None] = {}
         self.aside: list[bytes] = []
 
     def apply(self, operation: Operation, share: float = 1.0) -> None:
         """Do an operation; share: how much of an append."""
         number = operation.segment
-        self.removed.clear()  # Since removing a file syncs its folder.
+        self.before.clear()  # Since changing a name syncs its folder.
+        names = self.new if operation.new else self.files
         match operation.kind:
             case "create":
-                self.files[number] = _File()
+                names[number] = _File()
+            case "publish":
+                self.before[number] = self.files.get(number)
+                self.files[number] = self.new.pop(number)
             case "append":
-                file = self.files[number]
+                file = names[number]
                 file.older.append(file.data)
                 file.data += operation.data[: int(len(operation.data) * share)]
             case "fdatasync":
@@ -103,7 +110,7 @@ class Disk:
                 file.synced = min(file.synced, operation.size)
             case "remove":
                 if number in self.files:
-                    self.removed.append((number, self.files.pop(number)))
+                    self.before[number] = self.files.pop(number)
             case "set_aside":
                 self.aside.append(operation.data)
 
@@ -118,11 +125,11 @@ class Disk:
 
     def image_without_power(self, numbers: random.Random, journals: Sequence[bytes] = ()) -> Image:
         """What is there after a power cut now; numbers decides. journals: what the journal held at some moments."""
-        files = dict(self.files)
+        files: dict[int, _File | None] = dict(self.files)
         if numbers.random() < 0.5:
-            files |= dict(self.removed)
+            files |= self.before
         return Image(
-            {number: _torn(file, numbers) for number, file in sorted(files.items())},
+            {number: _torn(file, numbers) for number, file in sorted(files.items()) if file is not None},
             _torn_journal(journals, numbers),
             {number: file.synced for number, file in self.files.items()},
             list(self.aside),

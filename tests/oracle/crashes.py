@@ -54,7 +54,7 @@ class Watch:
         label = f"{len(self.moments)} {operation.kind} {operation.segment}"
         whole_moment = self.now(acknowledged, label)
         segments, journal = whole_moment.image.segments, whole_moment.image.journal
-        if operation.kind == "append":
+        if operation.kind == "append" and not operation.new:
             whole = segments[operation.segment]
             for share in (0.02, 0.3, 0.95):  # Inside the first header, inside the data, inside the last bytes.
                 kept = len(whole) - len(operation.data) + int(len(operation.data) * share)

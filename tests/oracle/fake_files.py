@@ -21,36 +21,39 @@ class Operation:
     """Something that was done to the files.
 
     Attributes:
-        kind: create, append, fdatasync, failed_fdatasync, truncate, remove, set_aside, map_journal or remove_journal.
+        kind: create, publish, append, fdatasync, failed_fdatasync, truncate, remove, set_aside, map_journal or remove_journal.
         segment: of which file.
         data: what was appended or set aside.
         size: to which size a file was cut; how long the journal is.
+        new: whether it was done to a segment that is not published yet.
     """
 
     kind: str
     segment: int = -1
     data: bytes = b""
     size: int = 0
+    new: bool = False
 
 
 class MemoryIO:
     """One file in memory."""
 
-    def __init__(self, files: MemoryFiles, segment: int) -> None:
+    def __init__(self, files: MemoryFiles, segment: int, data: bytearray) -> None:
         self.files = files
         self.segment = segment
+        self.data = data
         self.sync_count = 0
 
     @property
-    def data(self) -> bytearray:
-        """What is in the file."""
-        return self.files.segments[self.segment]
+    def is_new(self) -> bool:
+        """Whether it is not published yet."""
+        return self.files.new.get(self.segment) is self.data
 
     def append(self, data: bytes) -> None:
         """See IO; a part of data may be kept when the call fails."""
         kept = self.files.happens("append")
         self.data.extend(data[: int(len(data) * kept)])
-        self.files.note(Operation("append", self.segment, bytes(data[: int(len(data) * kept)])))
+        self.files.note(Operation("append", self.segment, bytes(data[: int(len(data) * kept)]), new=self.is_new))
         self.files.refuse_if_asked()
 
     def pread(self, offset: int, size: int) -> bytes:
@@ -91,6 +94,7 @@ class MemoryFiles:
 
     Attributes:
         segments: the bytes of each file.
+        new: those of a segment that is not published yet.
         journal: the memory of the journal; None if there is none.
         aside: what was set aside, in order.
         history: all operations that changed something.
@@ -101,6 +105,7 @@ class MemoryFiles:
 
     def __init__(self) -> None:
         self.segments: dict[int, bytearray] = {}
+        self.new: dict[int, bytearray] = {}
         self.journal: bytearray | None = None
         self.aside: list[bytes] = []
         self.history: list[Operation] = []
@@ -136,11 +141,23 @@ class MemoryFiles:
         """See Files."""
         self.happens("create")
         self.refuse_if_asked()
-        if segment in self.segments:
+        if segment == 0 and self.segments:
             raise FileExistsError(errno.EEXIST, "File exists", str(segment))
-        self.segments[segment] = bytearray()
-        self.note(Operation("create", segment))
-        return MemoryIO(self, segment)
+        data = bytearray()
+        if segment == 0:
+            self.segments[0] = data
+        else:
+            self.new = {segment: data}
+        self.note(Operation("create", segment, new=segment != 0))
+        return MemoryIO(self, segment, data)
+
+    def publish(self, segment: int) -> None:
+        """See Files. If it fails, it has happened or not: the name is given before it is made durable."""
+        done = self.happens("publish") > 0
+        if done:
+            self.segments[segment] = self.new.pop(segment)
+            self.note(Operation("publish", segment))
+        self.refuse_if_asked()
 
     def open(self, segment: int) -> MemoryIO:
         """See Files."""
@@ -148,7 +165,7 @@ class MemoryFiles:
         self.refuse_if_asked()
         if segment not in self.segments:
             raise FileNotFoundError(errno.ENOENT, "No such file", str(segment))
-        return MemoryIO(self, segment)
+        return MemoryIO(self, segment, self.segments[segment])
 
     def remove(self, segment: int) -> None:
         """See Files."""

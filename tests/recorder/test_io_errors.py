@@ -105,15 +105,20 @@ def calls_of_a_sound_run(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> li
     return files.calls
 
 
-@pytest.mark.parametrize("durability", ["tick", "block"])
+@pytest.mark.parametrize(
+    "settings", [{"durability": "tick"}, {"durability": "block"}, {"durability": "tick", "split": 600}], ids=str
+)
 @pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
-def test_a_call_that_fails_once_loses_nothing(monkeypatch: pytest.MonkeyPatch, kept: float, durability: str) -> None:
+def test_a_call_that_fails_once_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, kept: float, settings: dict[str, Any]
+) -> None:
     """Whichever call it is: the run goes on, warns, and every tick is on a sealed, sound tape in the end."""
-    for kind in ("append", "fdatasync", "truncate", "create", "remove"):
-        count = calls_of_a_sound_run(monkeypatch, durability=durability).count(kind)
+    for kind in ("append", "fdatasync", "truncate", "create", "publish", "remove"):
+        count = calls_of_a_sound_run(monkeypatch, **settings).count(kind)
+        assert count or kind in {"truncate", "publish", "remove"}
         for k in range(1, count + 1):
             files = FailingFiles(k, kind, kept=kept)
-            notices, raised = run(files, monkeypatch, durability=durability)
+            notices, raised = run(files, monkeypatch, **settings)
             if raised is not None and files.segments == {}:
                 assert (kind, k) in {("create", 1), ("append", 1)}  # Before there is a tape: the constructor says so.
                 continue

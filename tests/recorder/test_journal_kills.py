@@ -74,7 +74,7 @@ class Observed(MemoryFiles):
     def _keep_after_operation(self) -> None:
         operation = self.history[-1]
         acknowledged, segments, journal = self.keep()
-        if operation.kind == "append" and operation.data:
+        if operation.kind == "append" and operation.data and not operation.new:
             whole = segments[operation.segment]
             torn = whole[: len(whole) - len(operation.data) + random.randrange(len(operation.data))]
             self.disks.append((acknowledged, segments | {operation.segment: torn}, journal))

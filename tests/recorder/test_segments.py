@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recorder import Recorder
+from recorder.logfile import TapeFiles
 from recorder.names import journal_path, segment_numbers, segment_path
 from replayer.tape import Tape
 
@@ -112,3 +113,28 @@ def test_one_segment_can_be_opened_alone(tmp_path: Path) -> None:
             assert [read.state_hash(tick) for tick in ticks] == [hashes[tick] for tick in ticks]
             seen |= set(ticks)
     assert seen == set(hashes)
+
+
+def test_a_segment_is_no_part_of_the_tape_before_it_is_published(tmp_path: Path) -> None:
+    """Nor is what a killed process has begun; the next one who writes takes that away."""
+    path = tmp_path / "run.tape"
+    files = TapeFiles(path)
+    files.create(0).append(b"first")
+    files.create(1).append(b"second")
+    assert segment_numbers(path) == [0]
+    files.publish(1)
+    assert segment_path(path, 1).read_bytes() == b"second"
+    files.create(1).append(b"other")
+    assert segment_path(path, 1).read_bytes() == b"second"
+    files.publish(1)
+    assert segment_path(path, 1).read_bytes() == b"other"
+    files.create(2).append(b"third")
+    files.release()
+    assert sorted(other.name for other in tmp_path.iterdir()) == ["run.tape", "run.tape.1"]
+
+    for name in ("run.tape.2.new", "run.tape.journal.new", "run.tape.new", "run.tape.2.new.old", "other.tape.1.new"):
+        (tmp_path / name).write_bytes(b"?")
+    files.open(0)
+    files.release()
+    left = ["other.tape.1.new", "run.tape", "run.tape.1", "run.tape.2.new.old", "run.tape.new"]
+    assert sorted(other.name for other in tmp_path.iterdir()) == left
