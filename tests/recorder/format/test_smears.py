@@ -115,7 +115,8 @@ def test_inserted_and_deleted_bytes(tmp_path: Path, settings: dict[str, Any]) ->
                 assert reading.found.frames.items() >= least.frames.items(), (number, place, count)
                 assert reading.found.states.items() >= least.states.items(), (number, place, count)
                 only_zeros_added = changed.rstrip(b"\0") == data.rstrip(b"\0") and len(changed) >= len(data)
-                assert reading.problems or only_zeros_added, (number, place, count)
+                trailer_cut_off = (len(data) - 24, "incomplete") == (len(changed), reading.status)
+                assert reading.problems or only_zeros_added or trailer_cut_off, (number, place, count)
 
 
 def block_bytes(data: bytes, block: Any) -> bytes:
