@@ -85,12 +85,15 @@ class Journal:
                 return True
             if self._writer.failing:
                 return self._go_without("the disk refuses, and the journal is full")
+            if self._writer.loses_frames:  # Only this thread can end that, by the keyframe that follows this step.
+                return self._go_without("it is full, and frames are lost until the next full keyframe")
             if needed > self._area_bytes or self._area_bytes < SLOW_AREA_BYTES_MAX:
                 return self._grow(needed)
             self._writer.wait_until(self._need_not_wait)
 
     def _need_not_wait(self) -> bool:
-        return self._writer.failing or self._last_ticks[1 - self._area] <= self._writer.written_tick
+        writer = self._writer
+        return writer.failing or writer.loses_frames or self._last_ticks[1 - self._area] <= writer.written_tick
 
     def _grow(self, needed: int) -> bool:
         """Replace the journal by one with larger areas that holds what the tape does not have yet."""

@@ -198,6 +198,11 @@ class Writer:
         """Number of the segment that is being written."""
         return self._log.encoder.header.segment
 
+    @property
+    def loses_frames(self) -> bool:
+        """Whether frames are dropped, although the disk takes data, until a full keyframe has been put."""
+        return self._dropping_from is not None and self.wants_full
+
     def wait_until(self, condition: Any) -> None:
         """Let the thread work until condition() holds. Raises WriterFailedError."""
         start_s = time.monotonic()

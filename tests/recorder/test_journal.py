@@ -31,6 +31,7 @@ class FakeWriter:
     def __init__(self) -> None:
         self.written_tick = 0
         self.failing = False
+        self.loses_frames = False
         self.told: list[str] = []
         self.on_wait: Any = None
 
