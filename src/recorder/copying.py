@@ -43,9 +43,9 @@ class TapeCopy:
 
     def __init__(self, path: str | os.PathLike[str], run_id: bytes, meta: bytes) -> None:
         """Raises FileExistsError if there is something at path, OSError if it cannot be written."""
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self._ensure_free()
-        self._part = Path(f"{os.fspath(path)}.part")
+        self._part = Path(f"{os.fspath(self.path)}.part")
         self._part.unlink(missing_ok=True)  # Of a copy that was killed.
         self._files = TapeFiles(self._part)
         self._full: SeqReference | None = None

@@ -124,8 +124,8 @@ class TapeFiles:
     """The files of a tape in a folder."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """path: of the first segment."""
-        self.path = Path(path)
+        """path: of the first segment; what it is relative to is the folder that the process is in now."""
+        self.path = Path(path).absolute()
         self._open: dict[int, LogFile] = {}
         self._new: tuple[LogFile, Path] | None = None  # Created and not published yet.
 

@@ -21,11 +21,12 @@ class OpenTape:
     """The files of one tape, open for reading; a context manager.
 
     Attributes:
-        path: of the first segment.
+        path: of the first segment, absolute.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
+        self._name = os.fspath(path)  # As it was given, for messages.
         self._descriptors: dict[int, int] = {}
         self._sources: list[Source] = []
         self._journal = b""
@@ -54,7 +55,7 @@ class OpenTape:
         try:
             return assemble(self._sources, self._journal, believe_index=believe_index)
         except NoTapeError as error:
-            raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
+            raise UnreadableError(self._name, f"this is no tape: {error}") from None
 
     def _open_segment(self, number: int) -> Source:
         path = segment_path(self.path, number)

@@ -18,6 +18,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -166,6 +167,7 @@ class Recorder:
     ) -> None:
         self.simulation = simulation
         self.path = path
+        self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described
         self.resumed: Resumed | None = None  # What was found, if this goes on with an older recording.
         self.tick = session.tick
@@ -263,7 +265,7 @@ class Recorder:
         self._ensure_usable()
         encode_small(outcome, "the outcome")
         self._writer.flush(sync=False)
-        return copy_run(self.path, path, {"reason": "written out"} if outcome is None else outcome)
+        return copy_run(self._place, path, {"reason": "written out"} if outcome is None else outcome)
 
     def close(self, outcome: Any = None) -> None:
         """Write what is left, seal the tape and stop the writer; a second call does nothing.

@@ -80,7 +80,8 @@ class Tail:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Raises FileNotFoundError if there is no such file."""
-        self.path = Path(path)
+        self.path = Path(path).absolute()
+        self._name = os.fspath(path)  # As it was given, for messages.
         self.path.stat()
         self._number = -1
         self._descriptor = -1
@@ -182,7 +183,7 @@ class Tail:
                 return FileHeader(self._run_id, found.marker, number, size_bytes=found.offset)
             if number:
                 return None
-            raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
+            raise UnreadableError(self._name, f"this is no tape: {error}") from None
 
     def _finished_segment(self, size_bytes: int, seen: list[Seen]) -> bool:
         """Go on to the next segment if there is one; this one gets no more blocks then."""

@@ -1,0 +1,47 @@
+"""Where a tape's files are: in the folder that was meant when it was begun, and nobody else's are touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recorder.journal
+from recorder import Recorder
+from replayer import Tape
+from replayer.tail import Tail
+
+from small_worlds import Walkers
+
+
+def step_to(tape: Recorder, tick: int) -> None:
+    """Record up to a tick, all of it in the file."""
+    while tape.tick < tick:
+        tape.step([[tape.tick % 20, 1]])
+        if tape.tick % 5 == 0:
+            tape.flush()
+
+
+def test_a_change_of_folder_leaves_the_tape_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments, the journal that grows, what is read or written out later: all in the first folder."""
+    monkeypatch.setattr(recorder.journal, "AREA_BYTES", 300)
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    with Recorder("run.tape", Walkers(), split=2000, keyframe_interval_ticks=10) as tape:
+        step_to(tape, 11)
+        with Tape("run.tape") as read, Tail("run.tape") as tail:
+            monkeypatch.chdir(there)
+            step_to(tape, 60)
+            tape.step([[1, 1]] * 300)
+            assert (here / "run.tape.journal").stat().st_size > 2000
+            tape.write_out("out.tape")
+            tape.flush()
+            assert read.last_tick == 11
+            assert tail.poll()[-1].tick == 61
+    assert [path.name for path in there.iterdir()] == ["out.tape"]
+    with Tape(here / "run.tape") as read, Tape("out.tape") as out:
+        assert (read.status, read.last_tick, out.last_tick) == ("intact", 61, 61)
+        assert len(read.segments) > 2
+    assert not (here / "run.tape.journal").exists()
