@@ -90,6 +90,9 @@ class Files(Protocol):
     def release(self) -> None:
         """Close everything; appended data stays."""
 
+    def disown(self) -> None:
+        """In a forked child: close everything, and leave what is on the disk to the parent."""
+
 
 class LogFile:
     """A file of the operating system."""
@@ -247,6 +250,13 @@ class TapeFiles:
         self._forget_new()
         for segment in sorted(self._open, reverse=True):  # The first segment, which holds the lock, last.
             self.close(segment)
+
+    def disown(self) -> None:
+        """See Files. The lock is the parent's as long as the parent has the file open."""
+        if self._new is not None:
+            (file, _), self._new = self._new, None
+            os.close(file.descriptor)
+        self.release()
 
 
 def _open(path: Path, more_flags: int) -> int:

@@ -289,7 +289,7 @@ class Recorder:
         """In a forked child: refuse to record; give back the files, which belong to the parent and hold its lock."""
         self._attention = True
         self._abandon.detach()
-        self._files.release()
+        self._files.disown()
 
     def statistics(self) -> RecorderStatistics:
         """Counters as they are now."""

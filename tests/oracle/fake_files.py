@@ -216,6 +216,9 @@ class MemoryFiles:
         """See Files."""
         self.released = True
 
+    def disown(self) -> None:
+        """See Files."""
+
 
 class FailingFiles(MemoryFiles):
     """Files of which the k-th call, of a kind or of any, fails: once, or from then on forever."""

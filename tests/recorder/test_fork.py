@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 
 import recorder
 from recorder import ForkedRecorderError, Recorder
+from recorder.logfile import TapeFiles
 from recorder.names import journal_path
 from recorder.reading import is_locked
 from replayer import Tape
@@ -204,3 +206,28 @@ def test_a_child_may_record_a_tape_of_its_own(tape: Recorder, tmp_path: Path) ->
     assert tape.step() is None
     with pytest.raises(BlockingIOError):
         recorder.resume(tape.path, Walkers())
+
+
+def test_a_child_leaves_a_file_that_its_parent_is_making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forked while the next segment has no name yet: the parent gives it one, and nothing is written anew."""
+    making, go_on = threading.Event(), threading.Event()
+    create = TapeFiles.create
+
+    def slowly(self: TapeFiles, segment: int) -> Any:
+        io = create(self, segment)
+        if segment:
+            making.set()
+            assert go_on.wait(20)
+        return io
+
+    monkeypatch.setattr(TapeFiles, "create", slowly)
+    with Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_ticks=5, split=500, on_error="raise") as tape:
+        while not making.wait(0.005):
+            tape.step([[1, 1]])
+        assert in_child(lambda: sorted(path.suffix for path in tmp_path.glob("*.new"))) == [".new"]
+        go_on.set()
+        for _ in range(10):
+            tape.step([[1, 1]])
+        tape.flush()
+    with Tape(tmp_path / "run.tape") as finished:
+        assert finished.status == "intact"
