@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import attrs
 
@@ -35,23 +35,17 @@ from recorder.format.plain_data import PlainEncoder, decode_plain
 from recorder.jobs import KeyframeJob, WriterStatistics
 from recorder.journal import Journal
 from recorder.logfile import TapeFiles
-from recorder.session import Resumed, Session, create_session, describe, encode_small
+from recorder.session import Resumed, Session, create_session, describe, encode_small, exception_text
 from recorder.settings import Durability, OnError, make_settings
+from recorder.tracking import ChangeTracking, find_source
 from recorder.writer import Writer
-from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
-from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
+from sim.kernel.changes import ChangeSource
+from sim.kernel.simulation import Simulation, as_simulation
 from sim.kernel.state import Snapshot, State
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
-
-ChangeTracking = Literal["auto", "marks", "scan", "audit"]
-_SOURCES: dict[str, Callable[[State], ChangeSource]] = {
-    "marks": MarkedChanges,
-    "scan": ScannedChanges,
-    "audit": AuditedChanges,
-}
 
 
 @attrs.frozen
@@ -305,8 +299,8 @@ class Recorder:
             self.close()
             return
         try:
-            self.close({"reason": "exception", "exception": f"{type(error).__name__}: {error}"})
-        except WriterFailedError as failed:
+            self.close({"reason": "exception", "exception": exception_text(error)})
+        except (WriterFailedError, OSError, RecordingWarning) as failed:
             error.add_note(str(failed))  # The exception under way matters more; this must not hide it.
 
     # --- keyframes
@@ -374,17 +368,6 @@ class Recorder:
             raise SimulationFailedError(self._failed_tick)
         self._writer.raise_error()
         self._pass_on_notices()
-
-
-def find_source(simulation: Any, changes: ChangeTracking) -> Callable[[State], ChangeSource]:
-    """How to know what changed in a simulation. Raises ValueError for what it cannot be asked for."""
-    if changes == "auto":
-        changes = "marks" if getattr(simulation, "marks_writes", False) else "scan"
-    elif changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
-        raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
-    if changes not in _SOURCES:
-        raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
-    return _SOURCES[changes]
 
 
 def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:

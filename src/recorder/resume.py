@@ -34,10 +34,11 @@ from recorder.format.frame import Frame, encode_frame
 from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segment import Segment
 from recorder.logfile import IO, Files, TapeFiles
-from recorder.recorder import ChangeTracking, Recorder, find_source
+from recorder.recorder import Recorder
 from recorder.segments import SegmentedLog
 from recorder.session import Resumed, Session, encode_small, meta_maker
 from recorder.settings import Settings
+from recorder.tracking import ChangeTracking, find_source
 from sim.kernel.registry import find_world
 from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation, restore
 from sim.kernel.state import Snapshot

@@ -19,6 +19,8 @@ from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.registry import Origin
 
+EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
+
 
 @attrs.frozen
 class Session:
@@ -90,6 +92,18 @@ def encode_small(value: Any, what: str) -> bytes:
     if len(encoded) > META_BYTES_MAX:
         raise ValueError(f"{what} takes {len(encoded)} bytes, more than {META_BYTES_MAX}")
     return encoded
+
+
+def exception_text(error: BaseException) -> str:
+    """What ended a run, for END: always text that can be written down, and not more than is worth reading."""
+    try:
+        said = str(error)
+    except Exception as failed:  # noqa: BLE001 - it is the user's code, and not what is to be told about
+        said = f"its text cannot be had ({type(failed).__name__})"
+    text = f"{type(error).__name__}: {said}"
+    if len(text) > EXCEPTION_TEXT_MAX:
+        text = f"{text[:EXCEPTION_TEXT_MAX]}… ({len(text):,} characters)"
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: Settings) -> Session:
