@@ -45,7 +45,7 @@ class Writer:
     Attributes:
         signal: whether there is an error or a notice that the caller should look at.
         written_tick: the last tick whose frame is in the file.
-        wants_full: the next keyframe must be full and come at once, since frames were dropped.
+        wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: the disk refuses.
     """
 
@@ -74,6 +74,7 @@ class Writer:
         self._frames_since_s = 0.0
         self._synced_s = time.monotonic()
         self._full_place: SeqReference | None = None
+        self._owes_rotation = False  # A keyframe that should have begun a segment was refused: the next one does.
         self._dropping_from: int | None = None
         self._dropped: list[tuple[int, int]] = []
         self._why_dropped = ""
@@ -300,7 +301,7 @@ class Writer:
         if self.failing:
             self.failing, self._failure = False, None
             self.tell(f"{os.fspath(self._path)}: the disk takes the recording again")
-            if self._dropping_from is not None:
+            if self._full_place is None:  # Refused, or followed by frames that were dropped: deltas need another.
                 self.wants_full = True
 
     def _finish(self) -> None:
@@ -352,9 +353,11 @@ class Writer:
                 self._end_drop(job.tick)
             if not self._keeps():
                 self._full_place = None
+                self._owes_rotation |= job.rotate
                 return
-            if job.rotate:
+            if job.rotate or self._owes_rotation:
                 self._log.put_rotation()
+                self._owes_rotation = False
             group, self._full_place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline))
             self._full_count += 1
         else:

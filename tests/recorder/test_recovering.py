@@ -86,3 +86,31 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
     (drop,) = read(files).recording.drops
     assert drop.last_tick <= 42
     assert read(files).recording.last_tick == 90
+
+
+@pytest.mark.parametrize("split", [None, 300])
+def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch, split: int | None) -> None:
+    """The next one comes as soon as the disk takes data, not a cadence later; it begins the file that is due."""
+    files = FailingFiles(0)
+    use_files(monkeypatch, files)
+    settings: dict[str, Any] = {"durability": "block", "sync": "never", "split": split}
+    tape = Recorder("memory", Walkers(), keyframe_interval_ticks=20, full_every=1, **settings)
+    step_to(tape, 19)
+    tape.flush()
+    assert len(files.segments) == 1
+    refuse(files)
+    step_to(tape, 20)  # The append of its frame fails, and then there is no room for the keyframe.
+    until(lambda: tape._writer.failing and not tape._writer._queue)
+    files.recover()
+    until(lambda: not tape._writer.failing)
+    assert tape.statistics().writer.dropped == []
+    step_to(tape, 25)
+    tape.flush()
+    assert tape._writer.segment_number == (0 if split is None else 1)
+    step_to(tape, 50)
+    tape.flush()
+    tape.close()
+    recording = read(files).recording
+    assert [(place.tick, place.is_full) for place in recording.keyframes] == [(0, True), (21, True), (41, True)]
+    assert [segment.number for segment in recording.segments] == ([0] if split is None else [0, 1, 2])
+    assert (recording.drops, recording.missing_ticks(), recording.last_tick) == ([], [], 50)
