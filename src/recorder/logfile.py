@@ -13,6 +13,7 @@ import errno
 import fcntl
 import mmap
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +29,7 @@ from recorder.names import (
 )
 
 FILE_MODE = 0o644
+LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
 
 Buffer = bytearray | mmap.mmap  # What a journal is written into.
 
@@ -175,7 +177,7 @@ class TapeFiles:
         """Lock the tape, and take away what a killed process was in the midst of making."""
         file = LogFile(_open(self.path, more_flags))
         try:
-            _lock(file.descriptor, self.path)
+            lock(file.descriptor, self.path)
             for path in unfinished_paths(self.path):
                 path.unlink()
             if more_flags:
@@ -263,11 +265,21 @@ def _open(path: Path, more_flags: int) -> int:
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | more_flags, FILE_MODE)
 
 
-def _lock(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise BlockingIOError(errno.EWOULDBLOCK, "another process is recording into this tape", str(path)) from None
+def lock(descriptor: int, path: Path, refusal: str = "another process is recording into this tape") -> None:
+    """Be the only writer of a file. Raises BlockingIOError, which says refusal, if there is another one.
+
+    Whoever asks whether a tape is being written holds it for a moment: that is waited for.
+    """
+    deadline_s = time.monotonic() + LOCK_S_MAX
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline_s:
+                raise BlockingIOError(errno.EWOULDBLOCK, refusal, str(path)) from None
+            time.sleep(LOCK_S_MAX / 50)
+        else:
+            return
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import recorder.journal
 from recorder import Recorder
+from recorder.logfile import TapeFiles
 from replayer import Tape
 from replayer.tail import Tail
 
@@ -45,3 +48,25 @@ def test_a_change_of_folder_leaves_the_tape_where_it_is(tmp_path: Path, monkeypa
         assert (read.status, read.last_tick, out.last_tick) == ("intact", 61, 61)
         assert len(read.segments) > 2
     assert not (here / "run.tape.journal").exists()
+
+
+def test_whoever_asks_for_the_lock_does_not_keep_a_writer_out(tmp_path: Path) -> None:
+    """Other processes ask all the time whether the tape is being recorded; it can be opened for writing at any moment."""
+    path = tmp_path / "run.tape"
+    path.write_bytes(b"")
+    program = "import sys; from recorder.reading import is_locked\nprint(flush=True)\nwhile True: is_locked(sys.argv[1])"
+    with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE) as asking:
+        assert asking.stdout is not None
+        asking.stdout.readline()
+        try:
+            for _ in range(2000):
+                files = TapeFiles(path)
+                files.open(0)
+                files.release()
+        finally:
+            asking.kill()
+    files = TapeFiles(path)
+    files.open(0)
+    with pytest.raises(BlockingIOError, match="another process is recording"):
+        TapeFiles(path).open(0)
+    files.release()
