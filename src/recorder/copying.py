@@ -2,19 +2,21 @@
 
 Invariants:
     1. Nothing is written over: the new tape's name must be free, when the copy begins and when it ends.
-    2. Until it is finished the copy has another name, ending in .part; an abandoned one is removed.
+    2. Until it is finished the copy has another name, ending in .part, and is locked. What is called so already is
+       taken for an abandoned copy only if it is unlocked, begins as a tape does and is not sealed.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from recorder.errors import MissingTickError, RecordingError
+from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.assembly import Assembled
 from recorder.format.block import Flags
 from recorder.format.encoder import (
@@ -26,32 +28,36 @@ from recorder.format.encoder import (
     full_pieces,
     make_piece,
 )
-from recorder.format.file_header import make_file_header
+from recorder.format.file_header import MAGIC, make_file_header
 from recorder.format.frame import Frame, encode_frame
 from recorder.format.keyframe import encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES, PIECE_RAW_BYTES
 from recorder.format.recording import KeyframePlace, Recording
-from recorder.logfile import TapeFiles, sync_folder
+from recorder.format.seal import TRAILER_BYTES, decode_trailer
+from recorder.logfile import FILE_MODE, LogFile, TapeFiles, give_name, lock, sync_folder
 from recorder.reading import OpenTape
 from recorder.segments import SegmentedLog
 from recorder.session import encode_small
 from sim.kernel.state import Snapshot
+
+TAKEN = "there is a file of this name already"
 
 
 class TapeCopy:
     """A new tape while it is written; a context manager. Without ``finish`` nothing is left of it."""
 
     def __init__(self, path: str | os.PathLike[str], run_id: bytes, meta: bytes) -> None:
-        """Raises FileExistsError if there is something at path, OSError if it cannot be written."""
+        """Raises FileExistsError if there is something at path, or something that is no abandoned copy at path.part;
+        BlockingIOError if another copy to path is being made, OSError if it cannot be written.
+        """
         self.path = Path(path).absolute()
         self._ensure_free()
         self._part = Path(f"{os.fspath(self.path)}.part")
-        self._part.unlink(missing_ok=True)  # Of a copy that was killed.
-        self._files = TapeFiles(self._part)
+        self._io = _claim(self._part)
+        self._files = TapeFiles(self._part)  # A copy has one file; this is for what a log may need beside it.
         self._full: SeqReference | None = None
-        self._finished = False
+        self._finished = self._closed = False
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
-        self._io = self._files.create(0)
         self._log = SegmentedLog(self._files, self._io, encoder, lambda *_: meta, syncs=False, tell_durable=False)
         try:
             self._log.start()
@@ -108,14 +114,15 @@ class TapeCopy:
         """Seal the new tape, make it durable and give it its name. Raises OSError."""
         self._log.end(outcome)
         self._io.fdatasync()
-        self._ensure_free()
-        self._part.rename(self.path)
-        sync_folder(self.path.parent)
+        if not _is_called(self._io, self._part):
+            raise FileNotFoundError(errno.ENOENT, "the unfinished copy was taken away", os.fspath(self._part))
+        give_name(self._part, self.path, TAKEN)
         self._finished = True
+        sync_folder(self.path.parent)
 
     def _ensure_free(self) -> None:
         if os.path.lexists(self.path):
-            raise FileExistsError(errno.EEXIST, "there is a file of this name already", os.fspath(self.path))
+            raise FileExistsError(errno.EEXIST, TAKEN, os.fspath(self.path))
 
     def __enter__(self) -> Self:
         return self
@@ -127,9 +134,54 @@ class TapeCopy:
 
     def _abandon(self) -> None:
         """Close the copy, and take it away unless it is finished."""
+        if self._closed:
+            return
+        self._closed = True
         self._files.release()
-        if not self._finished:
-            self._part.unlink(missing_ok=True)
+        try:
+            if not self._finished and _is_called(self._io, self._part):
+                self._part.unlink()
+        finally:
+            os.close(self._io.descriptor)  # Last: this gives the lock back.
+
+
+def _claim(part: Path) -> LogFile:
+    """An empty file of this name, locked; one that an abandoned copy has left is used again."""
+    while True:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        io = LogFile(os.open(part, flags, FILE_MODE))
+        try:
+            lock(io.descriptor, part, "another copy to this name is being made")
+            if _is_called(io, part):  # Else whoever had the lock has just finished.
+                if not _is_abandoned(io):
+                    why = "this is no abandoned copy, and a copy would be written there: give one of them another name"
+                    raise FileExistsError(errno.EEXIST, why, os.fspath(part))
+                io.truncate(0)
+                return io
+        except BaseException:
+            os.close(io.descriptor)
+            raise
+        os.close(io.descriptor)
+
+
+def _is_called(io: LogFile, path: Path) -> bool:
+    """Whether this open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(io.descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _is_abandoned(io: LogFile) -> bool:
+    """Whether this is nothing, or the beginning of a tape without an end."""
+    if not stat.S_ISREG(os.fstat(io.descriptor).st_mode) or not MAGIC.startswith(io.pread(0, len(MAGIC))):
+        return False
+    end = max(0, io.size() - TRAILER_BYTES)
+    try:
+        decode_trailer(io.pread(end, TRAILER_BYTES), end)
+    except CorruptError:
+        return True
+    return False
 
 
 def copy_run(source: str | os.PathLike[str], target: str | os.PathLike[str], outcome: Any) -> tuple[int, int]:

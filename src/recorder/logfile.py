@@ -29,6 +29,7 @@ from recorder.names import (
 )
 
 FILE_MODE = 0o644
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
 LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
 
 Buffer = bytearray | mmap.mmap  # What a journal is written into.
@@ -280,6 +281,20 @@ def lock(descriptor: int, path: Path, refusal: str = "another process is recordi
             time.sleep(LOCK_S_MAX / 50)
         else:
             return
+
+
+def give_name(new: Path, path: Path, refusal: str) -> None:
+    """Call a file path that is called new. Raises FileExistsError, which says refusal, if something is called that."""
+    try:
+        os.link(new, path)  # A rename would take the place of whatever is there.
+    except OSError as error:
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, refusal, os.fspath(path)) from None
+        if error.errno not in NO_LINKS:
+            raise
+        new.rename(path)
+    else:
+        new.unlink()
 
 
 def sync_folder(folder: Path) -> None:

@@ -54,7 +54,9 @@ def test_whoever_asks_for_the_lock_does_not_keep_a_writer_out(tmp_path: Path) ->
     """Other processes ask all the time whether the tape is being recorded; it can be opened for writing at any moment."""
     path = tmp_path / "run.tape"
     path.write_bytes(b"")
-    program = "import sys; from recorder.reading import is_locked\nprint(flush=True)\nwhile True: is_locked(sys.argv[1])"
+    program = (
+        "import sys; from recorder.reading import is_locked\nprint(flush=True)\nwhile True: is_locked(sys.argv[1])"
+    )
     with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE) as asking:
         assert asking.stdout is not None
         asking.stdout.readline()
