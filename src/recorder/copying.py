@@ -47,7 +47,9 @@ class TapeCopy:
     """A new tape while it is written; a context manager. Without ``finish`` nothing is left of it."""
 
     def __init__(self, path: str | os.PathLike[str], run_id: bytes, meta: bytes) -> None:
-        """Raises FileExistsError if there is something at path, or something that is no abandoned copy at path.part;
+        """Claim the names.
+
+        Raises FileExistsError if there is something at path, or something that is no abandoned copy at path.part;
         BlockingIOError if another copy to path is being made, OSError if it cannot be written.
         """
         self.path = Path(path).absolute()

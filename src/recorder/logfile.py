@@ -5,10 +5,12 @@ Invariants:
        killed append left half written, nothing else.
     2. One writer a tape: its first segment is held under an exclusive lock until the writer is gone.
     3. A file's name is durable before anything that is written into it counts.
+    4. No file that this tape did not make or open is written to, replaced or removed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -31,6 +33,7 @@ from recorder.names import (
 FILE_MODE = 0o644
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
 LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
+NOT_OURS = "this file is no part of the recording, which needs the name: move it away"
 
 Buffer = bytearray | mmap.mmap  # What a journal is written into.
 
@@ -64,7 +67,10 @@ class Files(Protocol):
         """
 
     def publish(self, segment: int) -> None:
-        """Give a segment behind the first its name, durably; what had that name is gone in the same moment."""
+        """Give a segment behind the first its name, durably; a segment of ours of that name is gone in the same moment.
+
+        FileExistsError if somebody else's file has the name.
+        """
 
     def open(self, segment: int) -> IO:
         """A segment that is there, to be read and written on."""
@@ -133,6 +139,7 @@ class TapeFiles:
         """path: of the first segment; what it is relative to is the folder that the process is in now."""
         self.path = Path(path).absolute()
         self._open: dict[int, LogFile] = {}
+        self._own: set[int] = set()  # Segments that have their names from us, or were opened as the tape's.
         self._new: tuple[LogFile, Path] | None = None  # Created and not published yet.
 
     def create(self, segment: int) -> IO:
@@ -142,14 +149,20 @@ class TapeFiles:
             return self._take_first(os.O_CREAT | os.O_EXCL)
         self._forget_new()
         path = new_path(segment_path(self.path, segment))
-        self._new = LogFile(_open(path, os.O_CREAT | os.O_TRUNC)), path
+        path.unlink(missing_ok=True)  # Never truncated: where publish failed half way, a segment may be called so, too.
+        self._new = LogFile(_open(path, os.O_CREAT | os.O_EXCL)), path
         return self._new[0]
 
     def publish(self, segment: int) -> None:
         """See Files."""
         assert self._new is not None, "publish comes after create"
         file, new = self._new
-        new.replace(segment_path(self.path, segment))
+        path = segment_path(self.path, segment)
+        if segment in self._own:
+            new.replace(path)
+        else:
+            give_name(new, path, NOT_OURS)
+            self._own.add(segment)
         sync_folder(self.path.parent)
         self.close(segment)
         self._open[segment], self._new = file, None
@@ -172,6 +185,7 @@ class TapeFiles:
         if segment == 0:
             return self._take_first(0)
         self._open[segment] = LogFile(_open(segment_path(self.path, segment), 0))
+        self._own.add(segment)
         return self._open[segment]
 
     def _take_first(self, more_flags: int) -> LogFile:
@@ -196,6 +210,7 @@ class TapeFiles:
         """See Files."""
         self.close(segment)
         segment_path(self.path, segment).unlink(missing_ok=True)
+        self._own.discard(segment)
         sync_folder(self.path.parent)  # Else a power cut may bring it back, and leave a gap behind it.
 
     def close(self, segment: int) -> None:
@@ -294,7 +309,8 @@ def give_name(new: Path, path: Path, refusal: str) -> None:
             raise
         new.rename(path)
     else:
-        new.unlink()
+        with contextlib.suppress(OSError):  # It has its name; the other one does no harm, and is taken away later.
+            new.unlink()
 
 
 def sync_folder(folder: Path) -> None:

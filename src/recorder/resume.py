@@ -10,6 +10,7 @@ Order of what is done, so that a crash at any point leaves a tape that can be re
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +34,8 @@ from recorder.format.file_header import make_file_header
 from recorder.format.frame import Frame, encode_frame
 from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segment import Segment
-from recorder.logfile import IO, Files, TapeFiles
+from recorder.logfile import IO, NOT_OURS, Files, TapeFiles
+from recorder.names import segment_path
 from recorder.recorder import Recorder
 from recorder.segments import SegmentedLog
 from recorder.session import Resumed, Session, encode_small, meta_maker
@@ -60,6 +62,7 @@ def resume(
     tape names. progress: told how far the way from the keyframe to the last tick is.
 
     Raises FileNotFoundError or another OSError, BlockingIOError if another process is recording into the tape,
+    FileExistsError if a file that is no part of the tape has the name of a segment to come,
     UnreadableError, CorruptError for a tape with damage (repair it first), RecordingError for one of another format,
     MissingTickError if its last tick cannot be reached, DesyncError if re-simulating does not give the recorded states,
     UnknownWorldError and ConfigError for a world that is not there, TypeError for what is no simulation or one with
@@ -117,7 +120,16 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
         raise MissingTickError(0, "the tape was only begun when its writer died: nothing is on it yet")
     if not assembled.run_id or not assembled.meta:
         raise CorruptError(0, "header or META are lost; repair the tape first (replay repair), then resume that")
+    _ensure_names_are_free(assembled, [number for number in ios if number != begun], path)
     return assembled, ios, begun
+
+
+def _ensure_names_are_free(assembled: Assembled, numbers: Sequence[int], path: str) -> None:
+    """Refuse a file that is in the way of the segments to come: a copy of the tape, for example."""
+    last = assembled.recording.segments[-1].number
+    strange = next((number for number in numbers if number > last), None)
+    if strange is not None:
+        raise FileExistsError(errno.EEXIST, NOT_OURS, os.fspath(segment_path(path, strange)))
 
 
 def _forget_what_follows_torn_blocks(assembled: Assembled) -> None:

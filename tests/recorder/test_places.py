@@ -13,6 +13,7 @@ from recorder import Recorder
 from recorder.logfile import TapeFiles
 from replayer import Tape
 from replayer.tail import Tail
+from replayer.verify import verify_tape
 
 from small_worlds import Walkers
 
@@ -72,3 +73,42 @@ def test_whoever_asks_for_the_lock_does_not_keep_a_writer_out(tmp_path: Path) ->
     with pytest.raises(BlockingIOError, match="another process is recording"):
         TapeFiles(path).open(0)
     files.release()
+
+
+def test_a_copy_of_the_tape_beside_it_is_not_written_over(tmp_path: Path) -> None:
+    """It has the name that the next segment needs: resuming refuses at once, and says which file it is."""
+    path, copy = tmp_path / "run.tape", tmp_path / "run.tape.1"
+    with Recorder(path, Walkers(), split=600, keyframe_interval_ticks=5) as tape:
+        step_to(tape, 4)
+    whole = path.read_bytes()
+    copy.write_bytes(whole)
+    with pytest.raises(FileExistsError, match=r"no part of the recording.*run\.tape\.1'"):
+        recorder.resume(path, Walkers())
+    assert path.read_bytes() == copy.read_bytes() == whole
+    copy.rename(tmp_path / "copy.tape")
+    with recorder.resume(path, Walkers()) as tape:
+        step_to(tape, 30)
+    assert verify_tape(path, Walkers).ok
+    assert copy.exists()
+
+
+def test_a_file_that_gets_in_the_way_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recording goes on in memory until it is moved away, and warns with its name."""
+    monkeypatch.setattr("recorder.writer.RETRY_S", (0.0, 0.0))
+    path, other = tmp_path / "run.tape", tmp_path / "run.tape.1"
+    tape = Recorder(path, Walkers(), split=300, keyframe_interval_ticks=5)
+    other.write_bytes(b"mine")
+    step_to(tape, 4)
+    tape.step([])
+    with pytest.raises(recorder.WriterFailedError, match=r"run\.tape\.1'"):
+        tape.flush()
+    with pytest.warns(recorder.RecordingWarning, match=r"no part of the recording.*run\.tape\.1'"):
+        tape.step([])
+    assert other.read_bytes() == b"mine"
+    other.unlink()
+    tape.flush()
+    with pytest.warns(recorder.RecordingWarning, match="takes the recording again"):
+        tape.close()
+    report = verify_tape(path, Walkers)
+    assert (report.ok, report.status, report.tick_count) == (True, "intact", 7)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run.tape", "run.tape.1"]
