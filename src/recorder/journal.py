@@ -12,6 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import struct
+import time
 
 import google_crc32c
 
@@ -30,6 +31,7 @@ from recorder.writer import Writer
 
 AREA_BYTES = 1 << 20  # Thousands of ordinary frames; the writer needs milliseconds to put them into the tape.
 SLOW_AREA_BYTES_MAX = 32 << 20  # While the disk is slow the areas grow up to here; then the simulation waits.
+RETRY_S = 1.0  # From a refusal to the next try to make a journal, or larger areas.
 
 _U32 = struct.Struct("<I")
 _pack_u32 = _U32.pack_into
@@ -41,16 +43,23 @@ _TICK_OFFSET = 2  # Of the tick in an encoded frame, behind the array's and the 
 class Journal:
     """Where frames are safe until they are in the tape; used by the simulation's thread."""
 
-    def __init__(self, files: Files, run_id: bytes, writer: Writer) -> None:
-        """Make the journal. Raises OSError, for example where there is no room for it."""
+    def __init__(self, files: Files, run_id: bytes, writer: Writer, *, required: bool = False) -> None:
+        """Make the journal, or have the caller told that there is no room for it, and try again later.
+
+        required: raise OSError then.
+        """
         self._files = files
         self._run_id = run_id
         self._writer = writer
         self._generation = 0
         self._suspended = False
+        self._retry_at_s = 0.0
+        self._memory: Buffer = bytearray()
+        self._area = self._area_bytes = 0
         self._place = self._end = self._full_end = 0
         self._last_ticks = [-1] * AREA_COUNT
-        self._map(AREA_BYTES, [])
+        if not self._try_to_map(AREA_BYTES, []) and required:
+            raise self._refusal
 
     def put(self, tick: int, frame: bytes) -> None:
         """Keep the frame of tick. Raises WriterFailedError if it waits for a writer that fails."""
@@ -97,13 +106,20 @@ class Journal:
 
     def _grow(self, needed: int) -> bool:
         """Replace the journal by one with larger areas that holds what the tape does not have yet."""
+        if time.monotonic() < self._retry_at_s:
+            return False
         kept = self._kept()
-        area_bytes = 2 * self._area_bytes
+        area_bytes = max(AREA_BYTES, 2 * self._area_bytes)
         while area_bytes < AREA_HEADER.size + sum(map(len, kept)) + RECORD_HEAD_BYTES * len(kept) + needed:
             area_bytes *= 2
+        return self._try_to_map(area_bytes, kept)
+
+    def _try_to_map(self, area_bytes: int, frames: list[bytes]) -> bool:
         try:
-            self._map(area_bytes, kept)
+            self._map(area_bytes, frames)
         except OSError as error:
+            self._refusal = error
+            self._retry_at_s = time.monotonic() + RETRY_S  # A try takes longer than many a step.
             return self._go_without(str(error))
         self._suspended = False
         return True

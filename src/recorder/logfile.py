@@ -99,6 +99,9 @@ class Files(Protocol):
     def release(self) -> None:
         """Close everything; appended data stays."""
 
+    def discard(self) -> None:
+        """Take away all that was made for a tape that has come to nothing, and close everything."""
+
     def disown(self) -> None:
         """In a forked child: close everything, and leave what is on the disk to the parent."""
 
@@ -204,6 +207,7 @@ class TapeFiles:
                 self.path.unlink(missing_ok=True)
             raise
         self._open[0] = file
+        self._own.add(0)
         return file
 
     def remove(self, segment: int) -> None:
@@ -239,17 +243,21 @@ class TapeFiles:
         """See Files. The blocks are allocated first: a store into a hole of a full disk would kill the process."""
         path = journal_path(self.path)
         new = new_path(path)
-        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
-            os.posix_fallocate(descriptor, 0, size)
-            memory = mmap.mmap(descriptor, size)
+            descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+            try:
+                os.posix_fallocate(descriptor, 0, size)
+                memory = mmap.mmap(descriptor, size)
+            finally:
+                os.close(descriptor)
             fill(memory)
             new.replace(path)
-        except BaseException:
-            new.unlink(missing_ok=True)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                new.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise OSError(error.errno, f"{error.strerror}; it takes {size:,} bytes", os.fspath(path)) from error
             raise
-        finally:
-            os.close(descriptor)
         return memory
 
     def read_journal(self) -> bytes:
@@ -268,6 +276,15 @@ class TapeFiles:
         self._forget_new()
         for segment in sorted(self._open, reverse=True):  # The first segment, which holds the lock, last.
             self.close(segment)
+
+    def discard(self) -> None:
+        """See Files."""
+        self._forget_new()
+        self.remove_journal()
+        for segment in sorted(self._own, reverse=True):
+            self.close(segment)
+            segment_path(self.path, segment).unlink(missing_ok=True)
+        self._own.clear()
 
     def disown(self) -> None:
         """See Files. The lock is the parent's as long as the parent has the file open."""

@@ -111,8 +111,9 @@ class Recorder:
             notes: plain data by name that goes into META, for whoever reads the tape.
 
         Raises:
-            FileExistsError: there is a file at path; OSError: it cannot be made. TypeError: no simulation.
-            ValueError: an argument out of its range.
+            FileExistsError: there is a file at path; OSError: it cannot be made, or, with on_error="raise", its journal.
+            WriterFailedError: the disk does not take the first keyframe. No file is left in these cases.
+            TypeError: no simulation. ValueError: an argument out of its range.
         """
         settings = make_settings(
             keyframe_interval_ticks=keyframe_interval_ticks,
@@ -133,8 +134,16 @@ class Recorder:
             content = meta + baseline.hash().to_bytes(8, "little")
             run_id = hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(RUN_ID_BYTES)
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
-        session = create_session(TapeFiles(path), encoder, described, settings)
-        self._start(path, adapted, make_source, session, baseline)
+        try:
+            session = create_session(TapeFiles(path), encoder, described, settings)
+        except OSError as error:
+            error.filename = error.filename or os.fspath(path)
+            raise
+        try:
+            self._start(path, adapted, make_source, session, baseline)
+        except BaseException:
+            session.files.discard()  # Or the next try would find a tape that holds nothing.
+            raise
 
     @classmethod
     def resuming(
@@ -189,7 +198,8 @@ class Recorder:
             if settings.durability == "tick":
                 # A frame is worth nothing without the keyframe that leads to it: that comes first.
                 self._writer.flush(sync=False)
-                self._journal = Journal(session.files, session.run_id, self._writer)
+                required = settings.on_error == "raise"
+                self._journal = Journal(session.files, session.run_id, self._writer, required=required)
         except BaseException:
             self._writer.stop()
             raise

@@ -122,7 +122,6 @@ def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, A
         if settings.is_ring:
             log.put_rotation()  # The first segment keeps the tape's name and META; the others come and go.
     except BaseException:
-        files.remove(0)
-        files.release()
+        files.discard()
         raise
     return Session(files, log, settings, encoder.header.run_id, described, 0)

@@ -216,6 +216,13 @@ class MemoryFiles:
         """See Files."""
         self.released = True
 
+    def discard(self) -> None:
+        """See Files."""
+        self.segments.clear()
+        self.new.clear()
+        self.journal = None
+        self.released = True
+
     def disown(self) -> None:
         """See Files."""
 

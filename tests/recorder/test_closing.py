@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from recorder import Recorder
+from recorder import Recorder, RecordingWarning, WriterFailedError
 from replayer import Tape
+from sim import Field, Schema, State
 
 from small_worlds import Walkers
 
@@ -39,3 +45,56 @@ def test_an_exception_with_any_text_seals_the_tape(tmp_path: Path, error: Except
     with Tape(path) as read:
         assert read.status == "intact"
         assert read.outcome == {"reason": "exception", "exception": text}
+
+
+class Scattered:
+    """A state that no compression makes small."""
+
+    def __init__(self, n: int) -> None:
+        self.state = State(Schema(Field("x", "i8", (n,))))
+        self.state["x"][:] = np.random.default_rng(0).integers(0, 2**62, n)
+
+    def step(self, inputs: Any) -> None:
+        """Nothing happens."""
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """No file of this process grows beyond size bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("settings", [{}, {"keep": 10}, {"on_error": "raise"}], ids=str)
+def test_a_tape_that_cannot_be_begun_leaves_nothing(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """The disk does not take the first keyframe: the error names the tape, and its name is free for the next try."""
+    path = tmp_path / "run.tape"
+    with files_of_at_most(3000), pytest.raises(WriterFailedError, match=r"run\.tape: .*File too large"):
+        Recorder(path, Scattered(5000), **settings)
+    with files_of_at_most(100), pytest.raises(OSError, match=r"run\.tape"):
+        Recorder(path, Scattered(5000), **settings)
+    assert list(tmp_path.iterdir()) == []
+    with Recorder(path, Scattered(5000), **settings) as tape:
+        tape.step()
+    with Tape(path) as read:
+        assert read.status == "intact"
+
+
+def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> None:
+    """The warning names the journal and says how much it takes; told to raise, the error does."""
+    path = tmp_path / "run.tape"
+    with files_of_at_most(1 << 20):
+        tape = Recorder(path, Walkers())
+        with pytest.warns(RecordingWarning, match=r"it takes 2,097,216 bytes: '.*run\.tape\.journal'"):
+            tape.step([])
+        assert [file.name for file in tmp_path.iterdir()] == ["run.tape"]
+        with pytest.raises(OSError, match=r"it takes 2,097,216 bytes: '.*other\.tape\.journal'"):
+            Recorder(tmp_path / "other.tape", Walkers(), on_error="raise")
+        tape.close()
+    with Tape(path) as read:
+        assert (read.status, read.last_tick) == ("intact", 1)
+    assert [file.name for file in tmp_path.iterdir()] == ["run.tape"]

@@ -145,13 +145,35 @@ def test_a_recording_goes_on_without_a_larger_journal(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("kind", ["map_journal", "append"])
 def test_a_journal_that_cannot_be_made_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """The constructor raises OSError or WriterFailedError, no thread is left, and the files are given back."""
+    """If told so: the constructor raises OSError or WriterFailedError, no thread is left, and no file."""
     files = use_files(monkeypatch, FailingFiles(1, kind, forever=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(Exception, match="ENOSPC"):
-            Recorder("memory", Walkers())
-    assert files.released
+            Recorder("memory", Walkers(), on_error="raise")
+    assert (files.released, files.segments) == (True, {})
+
+
+def test_a_recording_begins_without_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for one: a warning says what that costs, and it is in use as soon as it can be made."""
+    monkeypatch.setattr(recorder.journal, "RETRY_S", 0.0)
+    files = FailingFiles(1, "map_journal", forever=True)
+    use_files(monkeypatch, files)
+    tape = Recorder("memory", Walkers())
+    with pytest.warns(RecordingWarning, match=r"journal cannot be used .*ENOSPC"):
+        step_to(tape, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step_to(tape, 20)
+    assert files.journal is None
+    tape.flush()
+    files.recover()
+    step_to(tape, 39)
+    live = live_hashes(40)
+    segments = {number: bytes(data) for number, data in files.segments.items()}
+    assert ticks_on_disk(segments, bytes(files.journal or b""), live) == 39
+    tape.close()
+    assert files.journal is None
 
 
 def test_a_journal_of_another_run_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,9 @@ def test_a_failing_disk_reaches_the_caller(
         assert str(caught.value.__cause__) == caught.value.why
         assert files.released
         assert files.calls.count(method) == k
+        if not files.segments:  # The constructor said so already.
+            assert k == 1
+            continue
         assert_is_a_sound_beginning(tmp_path / "run.tape", bytes(files.segments[0]), bytes(sound.segments[0]))
 
     use_files(monkeypatch, FailingFiles(call_count + 1, method))
