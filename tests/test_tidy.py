@@ -69,7 +69,12 @@ def test_importing_has_no_side_effects() -> None:
 
 @pytest.mark.parametrize(
     ("file", "importing", "asker"),
-    [("sim.py", "recorder", "recorder"), ("sim.py", "replayer", "recorder"), ("recorder.py", "replayer", "replayer")],
+    [
+        ("sim.py", "recorder", "recorder"),
+        ("sim.py", "replayer", "recorder"),
+        ("recorder.py", "replayer", "replayer"),
+        ("replayer.py", "recorder", "recorder"),
+    ],
 )
 def test_a_file_of_the_users_that_hides_a_package_is_named(
     tmp_path: Path, file: str, importing: str, asker: str

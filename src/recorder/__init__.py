@@ -3,6 +3,7 @@
 from recorder._shadowing import ensure_not_shadowed
 
 ensure_not_shadowed("sim", __name__)
+ensure_not_shadowed("replayer", __name__)  # It is not needed here, but a file that hides it runs none of its code.
 
 from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named before it makes these imports fail
     CorruptError,

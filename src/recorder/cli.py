@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-import signal
 import sys
-import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,40 +12,31 @@ from typing import Annotated, Any, Literal
 import attrs
 from cyclopts import App, Parameter
 
+from recorder.attended import Course, course_of, course_without_inputs, run_and_report
 from recorder.console import (
-    INTERRUPTED,
-    TERMINATED,
     NotNegative,
     Positive,
     UsageError,
-    bytes_text,
+    counted,
     progress_bar,
     run_app,
+    say,
     version,
 )
-from recorder.errors import RecordingWarning
-from recorder.names import segment_numbers, segment_path
+from recorder.errors import RecordingError
+from recorder.factories import load_factory
+from recorder.format.assembly import Assembled
+from recorder.format.recording import Recording
 from recorder.reading import OpenTape
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
+from recorder.resumable import ensure_first_file
 from recorder.resume import resume as resume_tape
-from recorder.settings import make_settings
-from sim.kernel.registry import Config, World, find_world
-from sim.kernel.simulation import Simulation
-from sim.scenario.load import load_scenario, shipped_scenarios
+from recorder.settings import TICKS_MAX, make_settings
+from sim.kernel.registry import ConfigError, find_world
+from sim.scenario.load import Scenario, load_scenario, shipped_scenarios
 
 RECORDINGS_FOLDER = "recordings"
-PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a microsecond or two.
-
-SETTING_NAMES = (
-    "keyframe_interval_ticks",
-    "full_every",
-    "durability",
-    "sync",
-    "on_error",
-    "keep",
-    "split",
-    "deterministic",
-)
+LOOKED_AT_TICKS = 100  # So many of the last inputs say whether a simulation is fed with any.
 
 app = App(
     name="record",
@@ -64,6 +52,53 @@ app = App(
 )
 
 
+Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
+Durability = Annotated[
+    Literal["tick", "block", "none"],
+    Parameter(
+        help="What a killed process may cost: tick (nothing), block (up to a second), none (whatever was not written)."
+    ),
+]
+Sync = Annotated[
+    str | None,
+    Parameter(
+        help="When to force data to the disk: a time such as 1s, 200ms or 5m, up to a day; block, after each block; "
+        "or never. 1s by default."
+    ),
+]
+Keep = Annotated[
+    str | None,
+    Parameter(
+        help="Keep only the last so many ticks, or a time such as 500ms, 60s, 5m or 1h: a flight recorder's loop."
+    ),
+]
+Split = Annotated[
+    str | None,
+    Parameter(
+        help="Begin a new file, at the next keyframe, after so many bytes, such as 500MB: TAPE, TAPE.1, TAPE.2, read "
+        "as one. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file costs a "
+        "full keyframe, so that small ones cost most."
+    ),
+]
+Deterministic = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Equal runs give equal bytes: no clock and no environment on the tape. It costs waiting for a slow disk; "
+        "and as frames go to the file only when their block (16 KiB) is full, or at a keyframe, a power cut, and a kill "
+        "with --durability block, lose more than they would else.",
+    ),
+]
+Sim = Annotated[
+    str | None,
+    Parameter(
+        name="--sim",
+        help="module:factory of the simulation, for a tape that names no registered world. It must need no inputs: "
+        "one that is fed by a program of yours goes on in that, by recorder.resume(path, simulation).",
+    ),
+]
+
+
 @app.command
 def run(
     scenario: str,
@@ -75,13 +110,13 @@ def run(
     keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,
     full_every: Positive = FULL_EVERY,
     changes: Literal["auto", "marks", "scan", "audit"] = "auto",
-    durability: Literal["tick", "block", "none"] = "tick",
-    sync: str | None = None,
+    durability: Durability = "tick",
+    sync: Sync = None,
     on_error: Literal["continue", "raise"] = "continue",
-    keep: str | None = None,
-    split: str | None = None,
-    deterministic: Annotated[bool, Parameter(negative="")] = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    keep: Keep = None,
+    split: Split = None,
+    deterministic: Deterministic = False,
+    quiet: Quiet = False,
 ) -> int:
     """Run a scenario and record it.
 
@@ -103,44 +138,53 @@ def run(
         One keyframe in so many is full, the others are deltas.
     changes
         How deltas know what changed: marks, scan, or audit (both, failing where they disagree).
-    durability
-        What a killed process may cost: tick (nothing), block (up to a second), none (whatever was not written).
-    sync
-        When to force data to the disk: a time such as 1s, block, or never; 1s by default.
     on_error
         When the disk refuses: continue (in memory, trying again, noting what is lost) or raise.
-    keep
-        Keep only the last so many ticks, or a time such as 60s: a flight recorder's loop.
-    split
-        Begin a new file after so many bytes, such as 500MB; the tape is read as one.
-    deterministic
-        Equal runs give equal bytes: no clock and no environment on the tape.
     quiet
-        Print nothing but errors.
+        Print nothing but errors and, without -o, the name of the tape.
     """
     loaded = load_scenario(scenario, seed=seed)
-    simulation = loaded.world.make(loaded.config)
-    tick_count = ticks if ticks is not None else int(loaded.config.get("ticks", 1000))
-    path = output if output is not None else _new_path(loaded.name)
-    if path.exists():
-        raise UsageError(f"{path} exists already: choose another name with -o")
+    tick_count = _goal(ticks) if ticks is not None else _ticks_of(loaded)
     settings: dict[str, Any] = {
         "keyframe_interval_ticks": keyframe_interval,
         "full_every": full_every,
-        "changes": changes,
         "durability": durability,
         "sync": sync,
         "on_error": on_error,
         "keep": keep,
         "split": split,
         "deterministic": deterministic,
-        "notes": {"ticks": tick_count},
     }
-    recorder = _start(path, simulation, settings, make_folder=output is None)
+    recorder = _start(output, loaded, settings, changes=changes, notes={"ticks": tick_count})
     if not quiet:
-        seed_text = loaded.config.get("seed", 0)
-        print(f"recording {loaded.name} (world {loaded.world.name}, seed {seed_text}), {tick_count:,} ticks → {path}")
-    return _run_and_report(recorder, loaded.world, loaded.config, tick_count, quiet=quiet)
+        what = f"{loaded.name} (world {loaded.world.name}, seed {loaded.config.get('seed', 0)})"
+        say(f"recording {what}, {counted(tick_count, 'tick')} → {recorder.path}")
+    elif output is None:
+        say(str(recorder.path))  # Nobody could know it otherwise.
+    return run_and_report(recorder, course_of(loaded.world, loaded.config), tick_count, quiet=quiet)
+
+
+def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **more: Any) -> Recorder:
+    """A recorder of a scenario; nothing is written if something cannot be. Raises UsageError, ConfigError, OSError."""
+    simulation = loaded.world.make(loaded.config)
+    path = output if output is not None else _new_path(loaded.name)
+    if path.exists():
+        raise UsageError(f"{path} exists already: choose another name with -o")
+    try:
+        make_settings(**settings)
+        if output is None:
+            path.parent.mkdir(exist_ok=True)
+        return Recorder(path, simulation, **settings, **more)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _ticks_of(loaded: Scenario) -> int:
+    """How far a scenario is to be run. Raises ConfigError."""
+    ticks = loaded.config.get("ticks", 1000)
+    if not isinstance(ticks, int) or not 0 < ticks <= TICKS_MAX:
+        raise ConfigError("ticks", f"a whole number of at least 1 was expected, found {ticks!r}")
+    return ticks
 
 
 @app.command
@@ -149,145 +193,117 @@ def resume(
     /,
     *,
     ticks: Positive | None = None,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    sim: Sim = None,
+    quiet: Quiet = False,
 ) -> int:
     """Go on with a recording that was ended by a crash, a kill, a power cut, or by its last tick.
 
     Example: record resume meadow.tape
 
     The world is put into the state of the last recorded tick, proved by its hash, and the run goes on in the same
-    tape as if nothing had happened. Half-written bytes at the end are kept in a file beside the tape.
-
-    For a simulation of your own: recorder.resume(path, simulation) in Python.
+    tape as if nothing had happened. Half-written bytes at the end are kept in a file beside the tape. A recording
+    that has reached its last tick, and was not sealed, is sealed.
 
     Parameters
     ----------
     tape
-        The tape; it must have been recorded from a registered world.
+        The tape, by the name of its first file.
     ticks
         The tick to go on to; by default the one that the recording was meant to reach.
     quiet
         Print nothing but errors.
     """
-    world, config, planned = _plan(tape, ticks)
+    plan = _plan(tape, ticks, sim)
     with progress_bar("restoring", 1, quiet=quiet) as show:
         try:
-            recorder = resume_tape(tape, progress=lambda done, total: show(done / total))
-        except TypeError as error:  # The world that is installed is not the one that was recorded.
+            simulation = _make(sim) if sim is not None else None
+            recorder = resume_tape(tape, simulation, progress=lambda done, total: show(done / total))
+        except TypeError as error:  # The simulation at hand is not the one that was recorded.
             raise UsageError(f"{tape}: {error}") from None
     found = recorder.resumed
     if not quiet and found is not None:
-        print(
+        say(
             f"{tape}: at tick {found.tick:,}, restored from the keyframe at tick {found.keyframe_tick:,}"
-            + (f", {found.journal_ticks:,} ticks from the journal" if found.journal_ticks else "")
+            + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
             + (f", half-written bytes kept in {found.torn_file}" if found.torn_file else "")
         )
-    return _run_and_report(recorder, world, config, planned, quiet=quiet)
-
-
-def _plan(tape: Path, ticks: int | None) -> tuple[World, Config, int]:
-    """The world of a tape and up to which tick it is to be recorded. Raises UsageError; nothing is written then."""
-    with OpenTape(tape) as opened:
-        assembled = opened.assemble()
-        last_tick = assembled.recording.last_tick
-    match assembled.meta.get("world"):
-        case {"name": str(name), "config": dict(config)}:
-            world = find_world(name)
-        case _:
-            raise UsageError(
-                f"{tape} names no registered world: go on with it in Python, recorder.resume({str(tape)!r}, simulation)"
-            )
-    planned = ticks if ticks is not None else (assembled.meta.get("notes") or {}).get("ticks")
-    if not isinstance(planned, int) or planned <= last_tick:
-        raise UsageError(f"{tape} is at tick {last_tick:,} already: say how far to go with --ticks")
-    return world, config, planned
-
-
-def _run_and_report(recorder: Recorder, world: World, config: Config, last_tick: int, *, quiet: bool) -> int:
-    """Record up to last_tick and say how it went; the exit code."""
-    start_s, start_tick = time.perf_counter(), recorder.tick
-    stopped = _run_ticks(recorder, world, config, last_tick, quiet=quiet)
-    if not quiet:
-        seconds = time.perf_counter() - start_s
-        _print_summary(recorder, world, config, recorder.tick - start_tick, seconds, stopped=stopped)
-    return stopped.exit_code if stopped is not None else 0
-
-
-def _start(path: Path, simulation: Simulation, settings: dict[str, Any], *, make_folder: bool) -> Recorder:
-    """A recorder with these settings; nothing is written if one of them cannot be."""
-    try:
-        make_settings(**{name: settings[name] for name in SETTING_NAMES})
-        if make_folder:
-            path.parent.mkdir(exist_ok=True)
-        return Recorder(path, simulation, **settings)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    return run_and_report(recorder, plan.course, plan.last_tick, quiet=quiet)
 
 
 @attrs.frozen
-class _Stopped(BaseException):
-    """The run was told to stop."""
+class _Plan:
+    """How a recording goes on.
 
-    reason: str
-    exit_code: int
+    Attributes:
+        course: what it is fed with.
+        last_tick: up to which it is to be recorded; where it is already if it only has to be sealed.
+    """
+
+    course: Course
+    last_tick: int
 
 
-def _stop_at_sigterm(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Being told again seals the tape no faster.
-    raise _Stopped("terminated", TERMINATED)
+def _plan(tape: Path, ticks: int | None, sim: str | None) -> _Plan:
+    """How a tape can be gone on with. Raises UsageError, RecordingError, OSError; nothing is written then."""
+    with OpenTape(tape) as opened:
+        assembled = opened.assemble()
+        ensure_first_file(tape, assembled)
+        last_tick = _last_tick(tape, assembled, ticks)
+        match assembled.meta.get("world"):
+            case {"name": str(name), "config": dict(config)}:
+                course = course_of(find_world(name), config, sim)
+            case _ if sim is not None:
+                if last_tick > assembled.recording.last_tick:
+                    _ensure_no_inputs(tape, assembled.recording)
+                course = course_without_inputs(sim)
+            case _:
+                raise UsageError(
+                    f"{tape} names no registered world: name its simulation by --sim module:factory, "
+                    f"or go on in Python, recorder.resume({str(tape)!r}, simulation)"
+                )
+    return _Plan(course, last_tick)
 
 
-def _run_ticks(recorder: Recorder, world: World, config: Config, last_tick: int, *, quiet: bool) -> _Stopped | None:
-    """Record up to last_tick and seal the tape; how the run was stopped before that, if it was."""
-    inputs_at = world.inputs(config)
-    before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
-    first_tick, stopped = recorder.tick + 1, None
+def _last_tick(tape: Path, assembled: Assembled, ticks: int | None) -> int:
+    """Up to which tick a tape is to be recorded. Raises UsageError if there is nothing to be done."""
+    here, planned = assembled.recording.last_tick, None
+    match assembled.meta.get("notes"):
+        case {"ticks": int(noted)} if noted <= TICKS_MAX:
+            planned = noted
+    wanted = _goal(ticks) if ticks is not None else planned
+    if ticks is not None and ticks < here:
+        raise UsageError(f"--ticks {ticks:,} lies before tick {here:,}, where {tape} is")
+    if wanted is None or wanted < here or (wanted == here and assembled.final):
+        raise UsageError(f"{tape} is at tick {here:,} already: say how far to go with --ticks")
+    return wanted
+
+
+def _ensure_no_inputs(tape: Path, recording: Recording) -> None:
+    """Refuse to go on without inputs where there were some. Raises UsageError."""
+    last_tick = recording.last_tick
     try:
-        with warnings.catch_warnings(), recorder:
-            warnings.simplefilter("always", RecordingWarning)
-            warnings.showwarning = _show_warning
-            try:
-                with progress_bar("recording", last_tick - recorder.tick, quiet=quiet) as show:
-                    for tick in range(first_tick, last_tick + 1):
-                        recorder.step(inputs_at(tick))
-                        if tick % PROGRESS_TICKS == 0:
-                            show(tick - first_tick + 1)
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            except KeyboardInterrupt:
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                stopped = _Stopped("interrupted", INTERRUPTED)
-            except _Stopped as told:
-                stopped = told
-            recorder.close({"reason": stopped.reason} if stopped else {"reason": "ticks", "ticks": last_tick})
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return stopped
+        frames = [recording.frame(tick) for tick in range(max(1, last_tick - LOOKED_AT_TICKS + 1), last_tick + 1)]
+    except RecordingError:
+        return  # What is damaged, or was dropped, is for resume to judge.
+    if any(frame.inputs is not None for frame in frames):
+        raise UsageError(
+            f"{tape}: its inputs came from a program of yours: go on there, recorder.resume({str(tape)!r}, simulation)"
+        )
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """What goes wrong on the way, in one line, without the place in our code."""
-    print(f"warning: {message}", file=sys.stderr)
+def _make(sim: str) -> Any:
+    """The simulation that --sim names. Raises UsageError, TypeError if it needs arguments."""
+    try:
+        factory = load_factory(sim)
+    except ValueError as error:
+        raise UsageError(f"--sim {error}") from None
+    return factory()
 
 
-def _print_summary(
-    recorder: Recorder, world: World, config: Config, ticks: int, seconds: float, *, stopped: _Stopped | None
-) -> None:
-    statistics, path = recorder.statistics(), Path(recorder.path)
-    size_bytes = sum(segment_path(path, number).stat().st_size for number in segment_numbers(path))
-    state = recorder.simulation.state
-    print(
-        f"{f'{stopped.reason} after ' if stopped else ''}{ticks:,} ticks in {seconds:.1f} s "
-        f"({ticks / seconds:,.0f} ticks a second), {bytes_text(size_bytes)} "
-        f"({size_bytes / max(recorder.tick, 1):,.0f} bytes a tick), "
-        f"{statistics.writer.full_count} full and {statistics.writer.delta_count} delta keyframes"
-    )
-    for first, last in statistics.writer.dropped:
-        print(f"  lost: ticks {first:,} to {last:,}, which the disk did not take")
-    if not stopped:  # An interrupted step leaves a state that is of no tick.
-        for name, value in world.summarize(config, state.snapshot()).items():
-            print(f"  {name}: {value}")
-        print(f"  state hash: {state.hash():016x}")
-    print(f"next: replay seek {path} --tick {recorder.tick // 2}    or: replay verify {path}")
+def _goal(ticks: int) -> int:
+    if ticks > TICKS_MAX:
+        raise UsageError(f"--ticks {ticks:,}: {TICKS_MAX:,} are the most")
+    return ticks
 
 
 def _new_path(name: str) -> Path:
@@ -301,7 +317,10 @@ def _new_path(name: str) -> Path:
 
 @app.command
 def scenarios() -> None:
-    """List the scenarios that ship, with what their first comment says."""
+    """List the scenarios that ship, with what their first comment says.
+
+    Example: record scenarios
+    """
     for name, file in shipped_scenarios().items():
         comment = itertools.takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
         print(f"{name}: {' '.join(line.lstrip('# ') for line in comment)}")

@@ -6,13 +6,16 @@ Exit codes: 0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 cor
 from __future__ import annotations
 
 import io
+import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, TextIO
 
-from cyclopts import App, CycloptsError, Parameter, Token
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token
+from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
 from cyclopts.validators import Number
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -28,6 +31,9 @@ from recorder.errors import (
     WriterFailedError,
 )
 from sim.kernel.registry import ConfigError, UnknownWorldError
+
+WHOLE_MAX = (1 << 63) - 1  # What a tape's numbers hold, a seed's included.
+WHOLE_CHARS_MAX = 100  # Python refuses to read the longest ones, and says so in words of its own.
 
 SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 5, 130, 143
 
@@ -67,14 +73,31 @@ def run_app(app: App, arguments: Sequence[str] | None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without × or → gets a ? and no traceback.
     try:
-        result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        code = _run(app, arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # Now, and not when the interpreter ends, which has lines of its own for a failure.
+    except BrokenPipeError:
+        code = SAME  # The reader of our output went away, as `| head` does: nothing is left to be said.
+        _silence(sys.stdout)
+        _silence(sys.stderr)
+    except OSError as error:
+        code = USAGE
+        _silence(sys.stdout)
+        _show(_one_line(error))
+    return code
+
+
+def _run(app: App, arguments: Sequence[str] | None) -> int:
+    try:
+        result = app(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value", console=_PipeConsole()
+        )
         return result if isinstance(result, int) else SAME
     except KeyboardInterrupt:
         _show("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # The reader of our output went away, as `| head` does: nothing is left to be said.
-        return SAME
+        raise
     except (RecordingError, ConfigError, UnknownWorldError, UsageError, CycloptsError, OSError) as error:
         _show(_one_line(error))
         if isinstance(error, MissingTickError) and error.damaged:
@@ -82,7 +105,46 @@ def run_app(app: App, arguments: Sequence[str] | None) -> int:
         return next(code for kind, code in _CODES if isinstance(error, kind))
 
 
+class _PipeConsole(Console):
+    """Where help is printed."""
+
+    def on_broken_pipe(self) -> None:
+        """Let run_app see it; rich would end the program with exit code 1."""
+        raise BrokenPipeError
+
+
+def say(line: str) -> None:
+    """Print a line on stdout, if anybody takes it: a full disk or a reader that went away stops no recording."""
+    _say(line, sys.stdout)
+
+
+def say_aside(line: str) -> None:
+    """Likewise on stderr."""
+    _say(line, sys.stderr)
+
+
+def _say(line: str, stream: TextIO) -> None:
+    try:
+        print(line, file=stream, flush=True)
+    except (OSError, ValueError):  # ValueError: it was closed.
+        _silence(stream)
+
+
+def _silence(stream: TextIO | None) -> None:
+    """Let what a stream still holds, and all that comes, go nowhere: the interpreter's last flush would fail again."""
+    try:
+        descriptor = stream.fileno() if stream is not None else None
+    except (OSError, ValueError):
+        return  # No file of the system's, or a closed one.
+    if descriptor is not None:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, descriptor)
+        os.close(null)
+
+
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, CycloptsError):
+        return _usage_line(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, UnknownWorldError | OSError):
@@ -90,16 +152,34 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def _usage_line(error: CycloptsError) -> str:
+    """What is wrong with a command line, in the words that its help uses."""
+    argument = error.argument
+    match error:
+        case MissingArgumentError() if argument is not None and not isinstance(error, ConsumeMultipleError):
+            typed = next((word for word in error.root_input_tokens or () if word in argument.names), None)
+            return f"{typed} needs a value" if typed else f"{argument.name} is missing"
+        case UnusedCliTokensError() if error.unused_tokens:
+            words = [shlex.quote(word) for word in error.unused_tokens]
+            return (
+                f"there is no argument {words[0]}" if len(words) == 1 else f"there are no arguments {' '.join(words)}"
+            )
+    return " ".join(str(error).split())
+
+
 def _show(line: str) -> None:
-    print(f"error: {line}", file=sys.stderr)
+    say_aside(f"error: {line}")
 
 
 def whole_number(_: type, tokens: Sequence[Token]) -> int:
-    """A command's number, written as one: 5.5 is refused instead of rounded."""
+    """A command's number, written as one: 5.5 is refused instead of rounded. Raises ValueError."""
+    text = tokens[0].value
     try:
-        return int(tokens[0].value)
+        if len(text) <= WHOLE_CHARS_MAX and abs(number := int(text)) <= WHOLE_MAX:
+            return number
     except ValueError:
-        raise ValueError(f"a whole number was expected, found {tokens[0].value!r}.") from None
+        raise ValueError(f"a whole number was expected, found {text!r}.") from None
+    raise ValueError(f"{WHOLE_MAX:,} is the largest number.")
 
 
 Positive = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))]
@@ -118,6 +198,11 @@ def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[f
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts: 1 tick, 2,000 ticks."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def bytes_text(size_bytes: float) -> str:

@@ -16,7 +16,7 @@ import fcntl
 import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -84,8 +84,11 @@ class Files(Protocol):
     def numbers(self) -> list[int]:
         """The segments that are there, ascending."""
 
-    def set_aside(self, data: bytes) -> str:
-        """Keep bytes that are about to be cut off in a file of their own, durably; its name."""
+    def set_aside(self, pieces: Iterable[bytes]) -> str:
+        """Keep bytes that are about to be cut off in a file of their own, durably; its name.
+
+        What pieces raises passes through; there is no such file then.
+        """
 
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
         """A journal of size zero bytes, filled before it takes the place of the one that is there; its memory."""
@@ -227,13 +230,17 @@ class TapeFiles:
         """See Files."""
         return segment_numbers(self.path)
 
-    def set_aside(self, data: bytes) -> str:
+    def set_aside(self, pieces: Iterable[bytes]) -> str:
         """See Files."""
         path = torn_path(self.path)
         file = LogFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
         try:
-            file.append(data)
+            for piece in pieces:
+                file.append(piece)
             file.fdatasync()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
         finally:
             os.close(file.descriptor)
         sync_folder(path.parent)

@@ -22,6 +22,12 @@ def segment_path(path: str | os.PathLike[str], number: int) -> Path:
     return Path(path) if number == 0 else Path(f"{os.fspath(path)}.{number}")
 
 
+def tape_of_segment(path: str | os.PathLike[str], number: int) -> Path | None:
+    """The tape of which path is the file of this number, by its name; None if it has another name."""
+    text, suffix = os.fspath(path), f".{number}"
+    return Path(text.removesuffix(suffix)) if text.endswith(suffix) and text != suffix else None
+
+
 def journal_path(path: str | os.PathLike[str]) -> Path:
     """The journal beside a tape."""
     return Path(f"{os.fspath(path)}{JOURNAL_SUFFIX}")

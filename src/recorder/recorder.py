@@ -36,7 +36,7 @@ from recorder.jobs import KeyframeJob, WriterStatistics
 from recorder.journal import Journal
 from recorder.logfile import TapeFiles
 from recorder.session import Resumed, Session, create_session, describe, encode_small, exception_text
-from recorder.settings import Durability, OnError, make_settings
+from recorder.settings import Durability, OnError, ensure_arguments, make_settings
 from recorder.tracking import ChangeTracking, find_source
 from recorder.writer import Writer
 from sim.kernel.changes import ChangeSource
@@ -98,7 +98,7 @@ class Recorder:
                 baseline), "audit" (both, and raise UnmarkedWriteError where they disagree), "auto" (marks if the
                 simulation says ``marks_writes``, else scan).
             durability: what a killed process may cost: "tick" (nothing, by a journal beside the tape), "block" (up to a
-                second), "none" (what was not written yet; nothing is forced to the disk).
+                second; see deterministic), "none" (what was not written yet; nothing is forced to the disk).
             sync: when to force the file to stable storage: a time such as "1s" (the default) or "0.2s", "block" (after
                 each block) or "never" (leave it to the system).
             on_error: what to do when the disk refuses: "continue" (keep what fits into memory, try again, warn, write
@@ -106,15 +106,17 @@ class Recorder:
             keep: a ring: keep only the last so many ticks, or a time such as "60s".
             split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
             deterministic: the same simulation and inputs give the same bytes: no clock, no environment, no waiver of
-                keyframes; the run id then comes from the content.
+                keyframes; the run id then comes from the content. Frames reach the file only when their block is full
+                or at a keyframe: a power cut, and a kill with durability "block", cost all since then.
             run_id: 16 bytes; random by default.
             notes: plain data by name that goes into META, for whoever reads the tape.
 
         Raises:
             FileExistsError: there is a file at path; OSError: it cannot be made, or, with on_error="raise", its journal.
             WriterFailedError: the disk does not take the first keyframe. No file is left in these cases.
-            TypeError: no simulation. ValueError: an argument out of its range.
+            TypeError: no simulation, or an argument of another type. ValueError: one out of its range.
         """
+        ensure_arguments(path, run_id, notes)
         settings = make_settings(
             keyframe_interval_ticks=keyframe_interval_ticks,
             full_every=full_every,

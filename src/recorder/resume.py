@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -22,7 +22,6 @@ from recorder.errors import (
     CorruptError,
     DesyncError,
     MissingTickError,
-    RecordingError,
     TornError,
     UnreadableError,
 )
@@ -37,13 +36,15 @@ from recorder.format.segment import Segment
 from recorder.logfile import IO, NOT_OURS, Files, TapeFiles
 from recorder.names import segment_path
 from recorder.recorder import Recorder
+from recorder.resumable import ensure_first_file, ensure_same_fields, ensure_sound, settings_of
 from recorder.segments import SegmentedLog
 from recorder.session import Resumed, Session, encode_small, meta_maker
 from recorder.settings import Settings
 from recorder.tracking import ChangeTracking, find_source
 from sim.kernel.registry import find_world
-from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation, restore
-from sim.kernel.state import Snapshot
+from sim.kernel.simulation import Simulation, as_simulation, restore
+
+PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
 
 Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
 
@@ -63,7 +64,8 @@ def resume(
 
     Raises FileNotFoundError or another OSError, BlockingIOError if another process is recording into the tape,
     FileExistsError if a file that is no part of the tape has the name of a segment to come,
-    UnreadableError, CorruptError for a tape with damage (repair it first), RecordingError for one of another format,
+    UnreadableError, CorruptError for a tape with damage (repair it first) or with settings that cannot be,
+    RecordingError for one of another format or for what is not the first file of a tape,
     MissingTickError if its last tick cannot be reached, DesyncError if re-simulating does not give the recorded states,
     UnknownWorldError and ConfigError for a world that is not there, TypeError for what is no simulation or one with
     other fields, ValueError for changes that it cannot track; the tape is as it was then. WriterFailedError or OSError
@@ -83,7 +85,7 @@ def resume_in(
     """Resume the tape in these files; path: for messages. Raises as resume does."""
     try:
         assembled, ios, begun = _read(files, os.fspath(path))
-        settings = _settings_of(assembled)
+        settings = settings_of(assembled)
         adapted = as_simulation(simulation) if simulation is not None else _make_world(assembled)
         find_source(adapted, changes)
         keyframe_tick = _restore_last_tick(assembled, adapted, progress)
@@ -110,16 +112,9 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
             assembled = assemble([one for one in sources if one.number != begun], journal, believe_index=False)
     except NoTapeError as error:
         raise UnreadableError(path, f"this is no tape: {error}") from None
+    ensure_first_file(path, assembled)
     _forget_what_follows_torn_blocks(assembled)
-    problem = next((damage for damage in assembled.damages if not damage.torn), None)
-    if problem is not None:
-        raise CorruptError(problem.offset, f"{problem.what}; repair the tape first (replay repair), then resume that")
-    if assembled.missing_segments:
-        raise CorruptError(0, f"segment {assembled.missing_segments[0]} is missing; repair the tape first")
-    if not assembled.meta and not any(segment.contents.entries for segment in assembled.recording.segments):
-        raise MissingTickError(0, "the tape was only begun when its writer died: nothing is on it yet")
-    if not assembled.run_id or not assembled.meta:
-        raise CorruptError(0, "header or META are lost; repair the tape first (replay repair), then resume that")
+    ensure_sound(assembled, died=bool(journal) or begun is not None)
     _ensure_names_are_free(assembled, [number for number in ios if number != begun], path)
     return assembled, ios, begun
 
@@ -151,10 +146,38 @@ def _begun_segment(assembled: Assembled, sources: Sequence[Source]) -> int | Non
 
 def _take_away(files: Files, io: IO, number: int) -> None:
     """Remove a segment that was begun, so that it can be begun again; what is in it is kept."""
-    data = io.pread(0, io.size())
-    if data.strip(b"\0"):
-        files.set_aside(data)
+    _keep_aside(files, io, 0, io.size())
     files.remove(number)
+
+
+def _keep_aside(files: Files, io: IO, start: int, end: int) -> str | None:
+    """Copy what stands from start to end into a file of its own, and give its name; zeros are not worth keeping.
+
+    Raises OSError if not all of it can be copied.
+    """
+    if not any(piece.strip(b"\0") for piece in _pieces(io, start, end)):
+        return None
+    copied_bytes = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal copied_bytes
+        for piece in _pieces(io, start, end):
+            copied_bytes += len(piece)
+            yield piece
+
+    name = files.set_aside(counted())
+    if copied_bytes != end - start:
+        raise OSError(
+            errno.EIO, f"{copied_bytes} of {end - start} half-written bytes could be read; nothing is cut off"
+        )
+    return name
+
+
+def _pieces(io: IO, start: int, end: int) -> Iterator[bytes]:
+    """The bytes from start to end, a few at a time: a tail may be larger than memory, and than one read may be."""
+    while start < end and (piece := io.pread(start, min(PIECE_BYTES, end - start))):
+        yield piece
+        start += len(piece)
 
 
 def _make_world(assembled: Assembled) -> Simulation:
@@ -165,17 +188,6 @@ def _make_world(assembled: Assembled) -> Simulation:
         f"the tape names no registered world (it was recorded from {assembled.meta.get('simulation')}): "
         "give the simulation to recorder.resume"
     )
-
-
-def _settings_of(assembled: Assembled) -> Settings:
-    known = assembled.meta.get("settings")
-    names = {field.name for field in attrs.fields(Settings)}
-    if not isinstance(known, dict) or set(known) != names:
-        raise RecordingError(
-            "the tape cannot be written on, only read: its settings are not those that this program knows "
-            "(it is of another version, or they are lost)"
-        )
-    return Settings(**known)
 
 
 def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:
@@ -190,7 +202,7 @@ def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: P
         except (CorruptError, TornError, MissingTickError) as error:
             why = error
             continue
-        _ensure_same_fields(simulation, snapshot)
+        ensure_same_fields(simulation, snapshot)
         restore(simulation, snapshot)
         for frame in frames:
             simulation.step(frame.inputs)
@@ -200,19 +212,6 @@ def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: P
                 progress(frame.tick - place.tick, len(frames))
         return place.tick
     raise why
-
-
-def _ensure_same_fields(simulation: Simulation, snapshot: Snapshot) -> None:
-    """Refuse a simulation whose fields have other names or dtypes: its step would meet a state that is not its own."""
-    if isinstance(simulation, ArenaOfSaved):
-        return  # Its fields are what it saves, and may be others at each tick.
-    recorded, present = (
-        {name: slot.dtype.str for name, slot in layout.slots.items()}
-        for layout in (snapshot.layout, simulation.state.layout)
-    )
-    if recorded != present:
-        other = sorted({name for name, _ in {*recorded.items()} ^ {*present.items()}})
-        raise TypeError(f"the simulation has other fields than the tape: {', '.join(other)}")
 
 
 def _open_for_writing(
@@ -259,8 +258,7 @@ def _cut_torn_tail(files: Files, io: IO, good_end: int) -> str | None:
     size = io.size()
     if size == good_end:
         return None
-    tail = io.pread(good_end, size - good_end)
-    torn_file = files.set_aside(tail) if tail.strip(b"\0") else None
+    torn_file = _keep_aside(files, io, good_end, size)
     io.truncate(good_end)
     io.fdatasync()
     return torn_file

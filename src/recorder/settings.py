@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
+import math
+import operator
+import os
 import re
-from typing import Literal
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Literal
 
 import attrs
+
+from recorder.format.file_header import RUN_ID_BYTES
 
 Durability = Literal["tick", "block", "none"]
 OnError = Literal["continue", "raise"]
 
-_SIZE_UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+TICKS_MAX = 10**15  # Thirty years of a million ticks a second; far below what the 64 bits of a tick hold.
+SPLIT_BYTES_MAX = 10**15
+SYNC_S_MAX = 24 * 3600
+KEEP_S_MAX = 10 * 366 * 24 * 3600
+
+_SIZE_UNITS = {"b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_TIME_UNITS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "min": Decimal(60), "h": Decimal(3600)}
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s?([A-Za-z]*)")
+
+
+def _check_whole(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if not _is_whole(value):
+        raise TypeError(f"{attribute.name}={value!r}: a whole number was expected")
+    if value < 1:
+        raise ValueError(f"{attribute.name}={_shown(value)}: a number of at least 1 was expected")
+    if value > attribute.metadata["most"]:
+        raise ValueError(f"{attribute.name}={_shown(value)}: {attribute.metadata['most']:,} is the most")
+
+
+def _check_seconds(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{attribute.name}={value!r}: a number of seconds was expected")
+    if not (math.isfinite(value) and 0 <= value <= attribute.metadata["most"]):
+        raise ValueError(f"{attribute.name}={value!r}: 0 to {attribute.metadata['most']:,} seconds were expected")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_one_of = attrs.validators.in_
+_optional = attrs.validators.optional
+_flag = attrs.validators.instance_of(bool)
 
 
 @attrs.frozen
 class Settings:
-    """How a recording is made.
+    """How a recording is made. Raises TypeError or ValueError, naming the setting, for what cannot be.
 
     Attributes:
         keyframe_interval_ticks: ticks from one keyframe to the next, at least 1.
@@ -29,16 +69,16 @@ class Settings:
         deterministic: equal runs give equal bytes.
     """
 
-    keyframe_interval_ticks: int
-    full_every: int
-    durability: Durability
-    sync_interval_s: float | None
-    sync_each_block: bool
-    on_error: OnError
-    keep_ticks: int | None
-    keep_s: float | None
-    split_bytes: int | None
-    deterministic: bool
+    keyframe_interval_ticks: int = attrs.field(validator=_check_whole, metadata={"most": TICKS_MAX})
+    full_every: int = attrs.field(validator=_check_whole, metadata={"most": TICKS_MAX})
+    durability: Durability = attrs.field(validator=_one_of(("tick", "block", "none")))
+    sync_interval_s: float | None = attrs.field(validator=_optional(_check_seconds), metadata={"most": SYNC_S_MAX})
+    sync_each_block: bool = attrs.field(validator=_flag)
+    on_error: OnError = attrs.field(validator=_one_of(("continue", "raise")))
+    keep_ticks: int | None = attrs.field(validator=_optional(_check_whole), metadata={"most": TICKS_MAX})
+    keep_s: float | None = attrs.field(validator=_optional(_check_seconds), metadata={"most": KEEP_S_MAX})
+    split_bytes: int | None = attrs.field(validator=_optional(_check_whole), metadata={"most": SPLIT_BYTES_MAX})
+    deterministic: bool = attrs.field(validator=_flag)
 
     @property
     def is_ring(self) -> bool:
@@ -57,13 +97,13 @@ def make_settings(
     split: int | str | None,
     deterministic: bool,
 ) -> Settings:
-    """Settings from what a user says; see Recorder. Raises ValueError."""
-    if keyframe_interval_ticks < 1 or full_every < 1:
-        raise ValueError("keyframe_interval_ticks and full_every must be at least 1")
+    """Settings from what a user says; see Recorder. Raises ValueError or TypeError, naming the argument."""
     if durability not in ("tick", "block", "none"):
         raise ValueError(f'durability={durability!r}: "tick", "block" or "none" was expected')
     if on_error not in ("continue", "raise"):
         raise ValueError(f'on_error={on_error!r}: "continue" or "raise" was expected')
+    if not isinstance(deterministic, bool):
+        raise TypeError(f"deterministic={deterministic!r}: True or False was expected")
     if sync is None:
         sync = "never" if durability == "none" else "1s"
     elif durability == "none" and sync != "never":
@@ -73,8 +113,8 @@ def make_settings(
     if keep_s is not None and deterministic:
         raise ValueError(f"keep={keep!r} with deterministic: give a number of ticks, no clock")
     return Settings(
-        keyframe_interval_ticks,
-        full_every,
+        _whole("keyframe_interval_ticks", keyframe_interval_ticks),
+        _whole("full_every", full_every),
         durability,  # type: ignore[arg-type]
         sync_interval_s,
         sync_each_block,
@@ -86,37 +126,120 @@ def make_settings(
     )
 
 
+def ensure_arguments(path: Any, run_id: Any, notes: Any) -> None:
+    """Refuse other arguments of a recorder that cannot be. Raises ValueError or TypeError, naming the argument."""
+    if not isinstance(path, str | os.PathLike):
+        swapped = "; the path comes first, then the simulation" if hasattr(path, "step") else ""
+        shown = type(path).__name__ if swapped else repr(path)
+        raise TypeError(f"path={shown}: the name of a file was expected{swapped}")
+    if run_id is not None and not isinstance(run_id, bytes):
+        raise TypeError(f"run_id={run_id!r}: {RUN_ID_BYTES} bytes were expected")
+    if run_id is not None and len(run_id) != RUN_ID_BYTES:
+        raise ValueError(f"run_id={run_id!r}: {RUN_ID_BYTES} bytes were expected")
+    if notes is not None and not isinstance(notes, Mapping):
+        raise TypeError(f"notes={notes!r}: a mapping of names to plain data was expected")
+
+
+def settings_from(known: Mapping[str, Any]) -> Settings:
+    """The settings that a tape names. Raises KeyError for other names, TypeError or ValueError for other values."""
+    names = {field.name for field in attrs.fields(Settings)}
+    if set(known) != names:
+        raise KeyError(*sorted({str(name) for name in known} ^ names))
+    try:
+        return Settings(**known)
+    except TypeError as error:
+        raise TypeError(error.args[0]) from None  # attrs adds what it knows about the attribute.
+    except ValueError as error:
+        raise ValueError(error.args[0]) from None
+
+
 def parse_sync(sync: str) -> tuple[float | None, bool]:
-    """The time between two syncs, None for never, and whether each block is synced. Raises ValueError."""
+    """The time between two syncs, None for never, and whether each block is synced. Raises ValueError or TypeError."""
+    expected = 'a time such as "1s", "block" or "never" was expected'
+    if not isinstance(sync, str):
+        raise TypeError(f"sync={sync!r}: {expected}")
     if sync == "never":
         return None, False
     if sync == "block":
         return 0.0, True
-    if not re.fullmatch(r"\d+(\.\d+)?s", sync):
-        raise ValueError(f'sync={sync!r}: a time such as "1s", "block" or "never" was expected')
-    return float(sync[:-1]), False
+    seconds = _seconds(sync)
+    if seconds is None:
+        raise ValueError(f"sync={_shown(sync)}: {expected}")
+    if not 0 < seconds <= SYNC_S_MAX:
+        raise ValueError(f'sync={_shown(sync)}: a time above zero and up to a day was expected; or "block" or "never"')
+    return float(seconds), False
 
 
 def parse_keep(keep: int | str | None) -> tuple[int | None, float | None]:
-    """Ticks or seconds to keep: a number is ticks, "60s" and "5min" are times. Raises ValueError."""
+    """Ticks or seconds to keep: a number is ticks, "60s" and "5min" are times. Raises ValueError or TypeError."""
     if keep is None:
         return None, None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|min|h)", keep) if isinstance(keep, str) else None
-    if match:
-        seconds = float(match[1]) * {"s": 1, "min": 60, "h": 3600}[match[2]]
-        if seconds > 0:
-            return None, seconds
-    elif re.fullmatch(r"[1-9]\d*", str(keep)):
-        return int(keep), None
-    raise ValueError(f'keep={keep!r}: a number of ticks, at least 1, or a time such as "60s" was expected')
+    expected = 'a number of ticks, at least 1, or a time such as "60s" was expected'
+    seconds = _seconds(keep) if isinstance(keep, str) else None
+    if seconds is not None and seconds > 0:
+        if seconds > KEEP_S_MAX:
+            raise ValueError(f"keep={_shown(keep)}: ten years are the most")
+        return None, float(seconds)
+    if isinstance(keep, str):
+        ticks = Decimal(keep) if re.fullmatch(r"[0-9]+", keep) else Decimal(0)
+    else:
+        ticks = Decimal(_whole("keep", keep, expected))
+    if ticks < 1:
+        raise ValueError(f"keep={_shown(keep)}: {expected}")
+    if ticks > TICKS_MAX:
+        raise ValueError(f"keep={_shown(keep)}: {TICKS_MAX:,} ticks are the most")
+    return int(ticks), None
 
 
 def parse_size(size: int | str | None) -> int | None:
-    """Bytes: a number, or one with a unit such as "500MB". Raises ValueError."""
+    """Bytes: a number, or one with a unit such as "500MB" or "1GiB". Raises ValueError or TypeError."""
     if size is None:
         return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s?(|kB|MB|GB|TB)", str(size))
-    found = int(float(match[1]) * _SIZE_UNITS[match[2]]) if match else 0
+    expected = 'a size such as "500MB" was expected'
+    if isinstance(size, str):
+        match = _AMOUNT.fullmatch(size)
+        unit = _size_unit(match[2]) if match else None
+        found = Decimal(match[1]) * unit if match and unit else Decimal(0)
+    else:
+        found = Decimal(_whole("split", size, expected))
     if found < 1:
-        raise ValueError(f'split={size!r}: a size such as "500MB" was expected')
-    return found
+        raise ValueError(f"split={_shown(size)}: {expected}")
+    if found > SPLIT_BYTES_MAX:
+        raise ValueError(f"split={_shown(size)}: 1000TB are the most")
+    return int(found)
+
+
+def _size_unit(text: str) -> int | None:
+    """Bytes of a unit, in whatever case; None for one that there is not. kB is 1000, KiB is 1024."""
+    match = re.fullmatch(r"(b?)|([kmgt])(i?)b?", text.lower())
+    if match is None:
+        return None
+    return (_BINARY_UNITS if match[3] else _SIZE_UNITS)[match[2] or "b"]
+
+
+def _seconds(text: str) -> Decimal | None:
+    """What a time such as 500ms, 60s, 5m, 5min or 1h is; None if it is none."""
+    match = _AMOUNT.fullmatch(text)
+    unit = _TIME_UNITS.get(match[2].lower()) if match else None
+    return Decimal(match[1]) * unit if match and unit is not None else None
+
+
+def _whole(name: str, value: Any, expected: str = "a whole number was expected") -> int:
+    """A whole number, also one of NumPy's. Raises TypeError, naming the argument."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name}={value!r}: {expected}")
+
+
+def _shown(value: Any) -> str:
+    """What a user gave, as it was given; the middle of what is very long is left out."""
+    text = repr(value) if not _is_whole(value) or abs(value) < 10**40 else f"{'-' * (value < 0)}1e{_digits(value)}"
+    return text if len(text) <= 60 else f"{text[:28]}…{text[-28:]}"
+
+
+def _digits(value: int) -> int:
+    """About how many decimal digits a number has; str refuses the longest ones."""
+    return int(abs(value).bit_length() * math.log10(2))

@@ -24,6 +24,7 @@ from recorder.console import (
     run_app,
     version,
 )
+from recorder.factories import Factory, load_factory
 from replayer.desync.dump import write_state
 from replayer.repair import repair_tape
 from replayer.reports import (
@@ -40,7 +41,7 @@ from replayer.tail import Tail
 from replayer.tape import Tape
 from replayer.timeline import Timeline
 from replayer.verify import check_seal, verify_tape
-from replayer.worlds import Factory, load_factory, version_note
+from replayer.worlds import version_note
 from sim.kernel.registry import UnknownWorldError, World, find_world
 from sim.kernel.state import Snapshot
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from recorder.errors import CorruptError, RecordingError, TornError
@@ -93,39 +90,3 @@ def version_note(tape: Tape) -> str | None:
             if installed != version:
                 return f"recorded with version {version} of {name}, version {installed} is installed: expect a desync"
     return None
-
-
-def load_factory(spec: str) -> Factory:
-    """The factory that a user names as ``module:attribute``, imported from the current folder or what is installed.
-
-    Raises ValueError, in one sentence, if there is no such thing.
-    """
-    module_name, _, attribute = spec.partition(":")
-    if not module_name or not attribute:
-        raise ValueError(f"{spec!r}: module:factory was expected, for example walkers:Walkers")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"{spec}: {error}{_hidden_by_us(module_name)}") from None
-    except Exception as error:  # A user's module may raise anything when it is imported.
-        raise ValueError(
-            f"{spec}: importing {module_name} raised {type(error).__name__}: {error} "
-            "(code that should not run on import belongs below: if __name__ == '__main__')"
-        ) from error
-    if not callable(found):
-        raise ValueError(  # noqa: TRY004 - whatever is wrong with what the user typed is one kind of error
-            f"{spec} is {type(found).__name__}, not something to be called"
-        )
-    return found  # type: ignore[no-any-return]
-
-
-def _hidden_by_us(module_name: str) -> str:
-    top = module_name.partition(".")[0]
-    if top in {"sim", "recorder", "replayer"} and (Path.cwd() / f"{top}.py").exists():
-        return f"; {Path.cwd() / f'{top}.py'} has the name of a package of ours: give that file another name"
-    return ""

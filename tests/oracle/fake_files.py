@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -181,8 +181,9 @@ class MemoryFiles:
         """See Files."""
         return sorted(self.segments)
 
-    def set_aside(self, data: bytes) -> str:
+    def set_aside(self, pieces: Iterable[bytes]) -> str:
         """See Files."""
+        data = b"".join(pieces)
         self.happens("set_aside")
         self.refuse_if_asked()
         self.aside.append(data)

@@ -79,7 +79,7 @@ LEVELS: list[tuple[str, str, dict[str, Any]]] = [
     ("tick", "never", {}),
     ("tick", "1s", {"split": 700}),
     ("tick", "block", {"keep": 12}),
-    ("block", "0s", {}),
+    ("block", "1ms", {}),
     ("block", "never", {"split": 700}),
     ("none", "never", {}),
     ("tick", "1s", {"deterministic": True}),

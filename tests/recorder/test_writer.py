@@ -205,12 +205,12 @@ def test_bytes_do_not_depend_on_timing(monkeypatch: pytest.MonkeyPatch) -> None:
     fast, slow = MemoryFiles(), GatedFiles()
     for files in (fast, slow):
         use_files(monkeypatch, files)
-        settings = {"durability": "block", "sync": "0s", "deterministic": True}
+        settings = {"durability": "block", "sync": "1ms", "deterministic": True}
         with Recorder("memory", Adder(), keyframe_interval_ticks=200, **settings) as tape:
             for tick in range(1, 150):
                 tape.step(tick)
                 if files is fast and tick == 1:
-                    assert fast.synced.wait(30)  # As the writer does all the time with sync="0s".
+                    assert fast.synced.wait(30)  # As the writer does all the time with sync="1ms".
             if files is slow:
                 slow.gate.set()
     assert fast.calls.count("fdatasync") > 1

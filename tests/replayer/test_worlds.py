@@ -9,8 +9,9 @@ import pytest
 
 import replayer.worlds
 from recorder import Recorder
+from recorder.factories import load_factory
 from replayer import Tape
-from replayer.worlds import load_factory, version_note
+from replayer.worlds import version_note
 from sim import find_world
 from sim.scenario.load import load_scenario
 

@@ -1,0 +1,122 @@
+"""The command ``record`` and its surroundings: pipes that break, full disks under stdout, Ctrl-C while it starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from replayer import Tape
+
+from oracle.command_lines import TINY
+
+RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
+SHOWN_BY_HELP = [(name, word) for name in ("recorder", "replayer") for word in ("--help", "")]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test works in a folder that holds the tiny scenario and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return tmp_path
+
+
+def broken_pipe() -> int:
+    """The writing end of a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+@pytest.mark.parametrize("broken", ["full disk", "pipe", "closed"])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("more", [[], ["-q"]], ids=["", "-q"])
+def test_a_recording_goes_on_where_nobody_can_be_told(broken: str, stream: str, more: list[str]) -> None:
+    """The tape is whole, the exit code is that of the run, the other stream says nothing of it."""
+    descriptor = os.open("/dev/full", os.O_WRONLY) if broken == "full disk" else broken_pipe()
+    number = {"stdout": 1, "stderr": 2}[stream]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if broken != "closed":
+        streams[stream] = descriptor
+    finished = subprocess.run(
+        [*RECORD, "run", "tiny.toml", *more],
+        **streams,
+        check=False,
+        text=True,
+        preexec_fn=(lambda: os.close(number)) if broken == "closed" else None,
+    )
+    os.close(descriptor)
+    assert finished.returncode == 0
+    assert not finished.stderr
+    with Tape(Path("recordings/tiny-1.tape")) as tape:
+        assert (tape.status, tape.last_tick) == ("intact", 90)
+
+
+WARNED = """
+import sys, recorder.cli, recorder.logfile, recorder.writer
+recorder.writer.RETRY_S = (0.0, 0.0)
+append, calls = recorder.logfile.LogFile.append, []
+def refuse_some(self, data):
+    calls.append(1)
+    if len(calls) in (4, 5):
+        raise OSError(28, "No space left on device")
+    append(self, data)
+recorder.logfile.LogFile.append = refuse_some
+recorder.cli.main(["run", "tiny.toml", "-o", "a.tape", "--keyframe-interval", "5"])
+"""
+
+
+def test_a_warning_that_nobody_can_read_stops_nothing() -> None:
+    """Likewise what is said on stderr on the way."""
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run([sys.executable, "-c", WARNED], stdout=full, stderr=full, check=False)
+    assert finished.returncode == 0
+    with Tape(Path("a.tape")) as tape:
+        assert (tape.status, tape.last_tick) == ("intact", 90)
+
+
+@pytest.mark.parametrize(("package", "word"), SHOWN_BY_HELP)
+def test_help_into_a_pipe_that_breaks_is_quiet(package: str, word: str) -> None:
+    """As by | head -1: exit code 0, nothing on stderr; a full disk is a mistake, in one line."""
+    command = [sys.executable, "-c", f"import {package}.cli; {package}.cli.main({[word] if word else []})"]
+    writing = broken_pipe()
+    finished = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(writing)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+    assert (finished.returncode, finished.stderr) == (2, "error: No space left on device\n")
+
+
+INTERRUPTING = """
+import os, signal, time
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(20)
+raise ImportError("an interrupt was taken for something else")
+"""
+
+
+@pytest.mark.parametrize(("command", "package"), [("record", "recorder"), ("replay", "replayer")])
+@pytest.mark.parametrize("ignored", ["", "ignored"])
+def test_ctrl_c_while_the_program_starts_is_quiet(folder: Path, command: str, package: str, ignored: str) -> None:
+    """Exit code 130 and no traceback of an import, while somebody's wish to have it ignored is granted."""
+    (folder / package).mkdir()
+    interrupting = INTERRUPTING.replace("time.sleep(20)", "os._exit(0)") if ignored else INTERRUPTING
+    (folder / package / "__init__.py").write_text(interrupting)
+    before = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " if ignored else ""
+    program = f"{before}import simulation_flight_recorder; simulation_flight_recorder.{command}()"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0 if ignored else 130, "", "")
+
+
+@pytest.mark.parametrize("command", ["record", "replay"])
+def test_the_console_scripts_lead_to_the_commands(command: str) -> None:
+    """Also through the module in which they begin."""
+    program = f"import simulation_flight_recorder; simulation_flight_recorder.{command}()"
+    finished = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert f"Usage: {command} COMMAND" in finished.stdout

@@ -1,0 +1,139 @@
+"""Settings: what is refused, by the library and by name; what units there are; what a tape may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from recorder import Recorder
+from recorder.settings import KEEP_S_MAX, SPLIT_BYTES_MAX, TICKS_MAX, Settings, make_settings, settings_from
+
+from small_worlds import Walkers
+
+DEFAULTS: dict[str, Any] = {
+    "keyframe_interval_ticks": 300,
+    "full_every": 10,
+    "durability": "tick",
+    "sync": None,
+    "on_error": "continue",
+    "keep": None,
+    "split": None,
+    "deterministic": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("1KB", 1000),
+        ("1kB", 1000),
+        ("1K", 1000),
+        ("1k", 1000),
+        ("1KiB", 1024),
+        ("1MiB", 1 << 20),
+        ("1mb", 10**6),
+        ("2.5 GB", 2_500_000_000),
+        ("3gib", 3 << 30),
+        ("1TB", 10**12),
+        ("1TiB", 1 << 40),
+        ("7", 7),
+        ("7B", 7),
+        (7, 7),
+        (np.int64(7), 7),
+        ("1000TB", SPLIT_BYTES_MAX),
+    ],
+)
+def test_sizes_have_units(size: Any, expected: int) -> None:
+    """Of 1000 and of 1024, in whatever case."""
+    assert make_settings(**DEFAULTS | {"split": size}).split_bytes == expected
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [("500ms", 0.5), ("60s", 60.0), ("5m", 300.0), ("5min", 300.0), ("1h", 3600.0), ("1.5 h", 5400)],
+)
+def test_times_have_units(time: str, seconds: float) -> None:
+    """The same ones for a ring and for syncs."""
+    assert make_settings(**DEFAULTS | {"keep": time}).keep_s == seconds
+    assert make_settings(**DEFAULTS | {"sync": time}).sync_interval_s == seconds
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"keyframe_interval_ticks": "300"}, TypeError, "keyframe_interval_ticks='300': a whole number was expected"),
+    ({"keyframe_interval_ticks": 1.5}, TypeError, "keyframe_interval_ticks=1.5: a whole number was expected"),
+    ({"keyframe_interval_ticks": True}, TypeError, "keyframe_interval_ticks=True: a whole number was expected"),
+    ({"keyframe_interval_ticks": 0}, ValueError, "keyframe_interval_ticks=0: a number of at least 1 was expected"),
+    ({"keyframe_interval_ticks": 10**23}, ValueError, f"keyframe_interval_ticks={10**23}: {TICKS_MAX:,} is the most"),
+    ({"full_every": None}, TypeError, "full_every=None: a whole number was expected"),
+    ({"full_every": 10**5000}, ValueError, f"full_every=1e5000: {TICKS_MAX:,} is the most"),
+    ({"sync": 1}, TypeError, "sync=1: a time such as"),
+    ({"sync": "0s"}, ValueError, "sync='0s': a time above zero and up to a day was expected"),
+    ({"sync": "25h"}, ValueError, "sync='25h': a time above zero and up to a day was expected"),
+    ({"sync": "9" * 400 + "s"}, ValueError, "sync='999"),
+    ({"keep": 10**5000}, ValueError, f"keep=1e5000: {TICKS_MAX:,} ticks are the most"),
+    ({"keep": "9" * 5000}, ValueError, f"9': {TICKS_MAX:,} ticks are the most"),
+    ({"keep": f"{KEEP_S_MAX + 1}s"}, ValueError, "ten years are the most"),
+    ({"keep": 1.5}, TypeError, "keep=1.5: a number of ticks"),
+    ({"keep": "٣"}, ValueError, "keep='٣': a number of ticks"),
+    ({"split": "99999999999999999999999MB"}, ValueError, "split='99999999999999999999999MB': 1000TB are the most"),
+    ({"split": "9" * 400}, ValueError, "1000TB are the most"),
+    ({"split": 0}, ValueError, "split=0: a size such as"),
+    ({"split": "0.5"}, ValueError, "split='0.5': a size such as"),
+    ({"split": [1]}, TypeError, "split=[1]: a size such as"),
+    ({"deterministic": "no"}, TypeError, "deterministic='no': True or False was expected"),
+    ({"notes": [1]}, TypeError, "notes=[1]: a mapping of names to plain data was expected"),
+    ({"notes": "text"}, TypeError, "notes='text': a mapping"),
+    ({"run_id": "abc"}, TypeError, "run_id='abc': 16 bytes were expected"),
+    ({"run_id": b"abc"}, ValueError, "run_id=b'abc': 16 bytes were expected"),
+]
+
+
+@pytest.mark.parametrize(("argument", "error", "text"), BAD)
+def test_a_recorder_names_the_argument_that_cannot_be(
+    tmp_path: Path, argument: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    """In one short line, and no file is made."""
+    with pytest.raises(error) as caught:
+        Recorder(tmp_path / "run.tape", Walkers(), **argument)
+    assert text in str(caught.value)
+    assert len(str(caught.value)) < 200
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_path_and_simulation_in_the_wrong_order_are_told(tmp_path: Path) -> None:
+    """The sentence says which comes first."""
+    with pytest.raises(TypeError, match=r"path=Walkers: .*the path comes first, then the simulation"):
+        Recorder(Walkers(), tmp_path / "run.tape")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="path=3: the name of a file was expected"):
+        Recorder(3, Walkers())  # type: ignore[arg-type]
+
+
+OF_A_TAPE: list[tuple[dict[str, Any], type[Exception]]] = [
+    ({"keyframe_interval_ticks": 0}, ValueError),
+    ({"keyframe_interval_ticks": True}, TypeError),
+    ({"full_every": -1}, ValueError),
+    ({"durability": []}, ValueError),
+    ({"sync_interval_s": "a"}, TypeError),
+    ({"sync_interval_s": float("nan")}, ValueError),
+    ({"sync_each_block": 1}, TypeError),
+    ({"on_error": "x"}, ValueError),
+    ({"keep_ticks": "a"}, TypeError),
+    ({"keep_s": -1.0}, ValueError),
+    ({"split_bytes": 1 << 70}, ValueError),
+    ({"deterministic": None}, TypeError),
+    ({"more": 1}, KeyError),
+]
+
+
+@pytest.mark.parametrize(("change", "error"), OF_A_TAPE)
+def test_settings_of_a_tape_are_checked_like_a_users(change: dict[str, Any], error: type[Exception]) -> None:
+    """What a program writes into META is read back; what it never writes is refused by name."""
+    good = attrs.asdict(make_settings(**DEFAULTS | {"keep": "60s", "split": 2000}))
+    assert settings_from(good) == Settings(**good)
+    with pytest.raises(error) as caught:
+        settings_from(good | change)
+    assert next(iter(change)) in str(caught.value)
