@@ -22,6 +22,7 @@ from recorder.errors import (
     DesyncError,
     MissingTickError,
     RecordingError,
+    SimulationFailedError,
     TornError,
     UnreadableError,
 )
@@ -34,6 +35,7 @@ from recorder.format.frame import Frame, encode_frame
 from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segment import Segment
 from recorder.logfile import IO, Files, TapeFiles
+from recorder.raised import raised_text
 from recorder.recorder import ChangeTracking, Recorder, find_source
 from recorder.segments import SegmentedLog
 from recorder.session import Resumed, Session, encode_small, meta_maker
@@ -60,7 +62,7 @@ def resume(
 
     Raises FileNotFoundError or another OSError, BlockingIOError if another process is recording into the tape,
     UnreadableError, CorruptError for a tape with damage (repair it first), RecordingError for one of another format,
-    MissingTickError if its last tick cannot be reached, DesyncError if re-simulating does not give the recorded states,
+    MissingTickError if its last tick cannot be reached, SimulationFailedError if the simulation raises, DesyncError if re-simulating does not give the recorded states,
     UnknownWorldError and ConfigError for a world that is not there, TypeError for what is no simulation or one with
     other fields, ValueError for changes that it cannot track; the tape is as it was then. WriterFailedError or OSError
     if the disk refuses in the midst of it; nothing is lost then, and the tape can be resumed again.
@@ -178,15 +180,23 @@ def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: P
             why = error
             continue
         _ensure_same_fields(simulation, snapshot)
-        restore(simulation, snapshot)
+        _run(place.tick, "load", restore, simulation, snapshot)
         for frame in frames:
-            simulation.step(frame.inputs)
+            _run(frame.tick, "the step", simulation.step, frame.inputs)
             if simulation.state.hash() != frame.state_hash:
                 raise DesyncError(frame.tick, frame.state_hash, simulation.state.hash())
             if progress is not None:
                 progress(frame.tick - place.tick, len(frames))
         return place.tick
     raise why
+
+
+def _run(tick: int, what: str, action: Callable[..., object], *arguments: Any) -> None:
+    """Do something in the user's simulation. Raises SimulationFailedError if that raises."""
+    try:
+        action(*arguments)
+    except Exception as error:
+        raise SimulationFailedError(tick, raised_text(what, error)) from error
 
 
 def _ensure_same_fields(simulation: Simulation, snapshot: Snapshot) -> None:
