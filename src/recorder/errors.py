@@ -167,17 +167,21 @@ class WriterFailedError(RecordingError):
 
 
 class SimulationFailedError(RecordingError):
-    """The simulation raised in the middle of a step, so that its state is of no tick; recording cannot go on.
+    """The simulation raised in the middle of a step, so that its state is of no tick; or it refused a recorded state.
 
     Attributes:
-        tick: that the step should have led to.
+        tick: that the step should have led to, or of the state.
+        why: what it raised when it was replayed, which is the cause of this error, too; None if it was being recorded.
     """
 
-    def __init__(self, tick: int) -> None:
-        super().__init__(tick)
+    def __init__(self, tick: int, why: str | None = None) -> None:
+        super().__init__(tick, why)
         self.tick = tick
+        self.why = why
 
     def __str__(self) -> str:
+        if self.why is not None:
+            return f"tick {self.tick}: {self.why}"
         return f"the step to tick {self.tick} raised an exception; the tape ends at tick {self.tick - 1}"
 
 

@@ -59,6 +59,12 @@ def segment_numbers(path: str | os.PathLike[str]) -> list[int]:
     return [0, *following_segments(path)]
 
 
+def whole_tape(path: str | os.PathLike[str], segment: int) -> Path | None:
+    """The name of the tape of which a file, found to be a segment above 0, is one by its name; None if it is not."""
+    whole = Path(path)
+    return whole.with_name(whole.name[: -len(f".{segment}")]) if whole.name.endswith(f".{segment}") else None
+
+
 def following_segments(path: str | os.PathLike[str]) -> list[int]:
     """The numbers of the segments behind the first that there are, ascending."""
     whole = Path(path)

@@ -10,11 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from recorder.errors import UnreadableError
+from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.assembly import Assembled, Source, assemble
 from recorder.format.contents import NoTapeError, Read
+from recorder.format.file_header import HEADER_BYTES, decode_file_header
 from recorder.format.journal import AREA_BYTES_MAX, journal_bytes
-from recorder.names import journal_path, segment_numbers, segment_path
+from recorder.names import following_segments, journal_path, segment_path, whole_tape
 
 
 class OpenTape:
@@ -34,21 +35,41 @@ class OpenTape:
     def assemble(self, *, believe_index: bool = True) -> Assembled:
         """Look at the files as they are now and make one recording of them.
 
-        Raises FileNotFoundError or another OSError if there is no such file, UnreadableError if nothing in it is a
-        block of a tape, UnsupportedVersionError if a newer program wrote it.
+        The first file may be missing if others are there. Raises FileNotFoundError or another OSError if there is no
+        such file, UnreadableError if nothing in it is a block of a tape, UnsupportedVersionError if a newer program
+        wrote it, RecordingError if it is a later file of a tape whose first one lies beside it.
         """
         self.close()
         # The journal first: what the writer moves from there into a block meanwhile is then seen twice, not never.
         self._journal = self._read_journal()
         self._sources = []
-        for number in segment_numbers(self.path):
+        lost: FileNotFoundError | None = None
+        try:
+            self._sources.append(self._open_segment(0))
+        except FileNotFoundError as error:
+            if not self.path.parent.is_dir():
+                raise
+            lost = error
+        for number in following_segments(self.path):
             try:
                 self._sources.append(self._open_segment(number))
             except FileNotFoundError:
-                if number == 0:
-                    raise
                 continue  # A ring has just dropped it.
-        return self.assemble_again(believe_index=believe_index)
+        if lost is not None and not any(_is_segment(source) for source in self._sources):
+            raise lost
+        assembled = self.assemble_again(believe_index=believe_index)
+        if len(assembled.recording.segments) == 1 and lost is None:
+            self._ensure_first(assembled)
+        return assembled
+
+    def _ensure_first(self, assembled: Assembled) -> None:
+        """Refuse a later file of a tape that is there: whoever names it means the tape, and would miss the rest."""
+        header = assembled.recording.segments[0].contents.header
+        if header is None or not header.segment:
+            return
+        whole = whole_tape(self.path, header.segment)
+        if whole is not None and whole.exists() and header.segment in following_segments(whole):
+            raise RecordingError(f"{self.path}: this is file {header.segment} of {whole}; name that one")
 
     def assemble_again(self, *, believe_index: bool) -> Assembled:
         """The same files, as they were when assemble looked at them, made into a recording once more."""
@@ -84,6 +105,14 @@ class OpenTape:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _is_segment(source: Source) -> bool:
+    """Whether a file with the name of a later segment begins like that segment."""
+    try:
+        return decode_file_header(source.read(0, HEADER_BYTES)).segment == source.number
+    except (CorruptError, TornError, UnsupportedVersionError):
+        return False
 
 
 def reader(descriptor: int) -> Read:

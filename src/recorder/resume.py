@@ -22,6 +22,7 @@ from recorder.errors import (
     CorruptError,
     DesyncError,
     MissingTickError,
+    SimulationFailedError,
     TornError,
     UnreadableError,
 )
@@ -35,6 +36,7 @@ from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segment import Segment
 from recorder.logfile import IO, NOT_OURS, Files, TapeFiles
 from recorder.names import segment_path
+from recorder.raised import raised_text
 from recorder.recorder import Recorder
 from recorder.resumable import ensure_first_file, ensure_same_fields, ensure_sound, settings_of
 from recorder.segments import SegmentedLog
@@ -66,7 +68,8 @@ def resume(
     FileExistsError if a file that is no part of the tape has the name of a segment to come,
     UnreadableError, CorruptError for a tape with damage (repair it first) or with settings that cannot be,
     RecordingError for one of another format or for what is not the first file of a tape,
-    MissingTickError if its last tick cannot be reached, DesyncError if re-simulating does not give the recorded states,
+    MissingTickError if its last tick cannot be reached, SimulationFailedError if the simulation raises,
+    DesyncError if re-simulating does not give the recorded states,
     UnknownWorldError and ConfigError for a world that is not there, TypeError for what is no simulation or one with
     other fields, ValueError for changes that it cannot track; the tape is as it was then. WriterFailedError or OSError
     if the disk refuses in the midst of it; nothing is lost then, and the tape can be resumed again.
@@ -203,15 +206,23 @@ def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: P
             why = error
             continue
         ensure_same_fields(simulation, snapshot)
-        restore(simulation, snapshot)
+        _run(place.tick, "load", restore, simulation, snapshot)
         for frame in frames:
-            simulation.step(frame.inputs)
+            _run(frame.tick, "the step", simulation.step, frame.inputs)
             if simulation.state.hash() != frame.state_hash:
                 raise DesyncError(frame.tick, frame.state_hash, simulation.state.hash())
             if progress is not None:
                 progress(frame.tick - place.tick, len(frames))
         return place.tick
     raise why
+
+
+def _run(tick: int, what: str, action: Callable[..., object], *arguments: Any) -> None:
+    """Do something in the user's simulation. Raises SimulationFailedError if that raises."""
+    try:
+        action(*arguments)
+    except Exception as error:
+        raise SimulationFailedError(tick, raised_text(what, error)) from error
 
 
 def _open_for_writing(

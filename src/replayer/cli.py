@@ -39,7 +39,7 @@ from replayer.reports import (
 from replayer.show import describe_field, picture, state_summary, to_json
 from replayer.tail import Tail
 from replayer.tape import Tape
-from replayer.timeline import Timeline
+from replayer.timeline import SeekReport, Timeline
 from replayer.verify import check_seal, verify_tape
 from replayer.worlds import version_note
 from sim.kernel.registry import UnknownWorldError, World, find_world
@@ -140,8 +140,7 @@ def seek(
     if output is not None and output.suffix != ".npz":
         raise UsageError(f"{output}: a name that ends in .npz was expected")
     with Timeline(path, _factory(sim), dump_folder=dump_folder or path.parent) as run:
-        _note_version(run.tape)
-        report = run.seek(tick)
+        report = _seek(run, tick, quiet=as_json)
         snapshot = run.state.snapshot()
         _ensure_fields(snapshot, field or [])
         if output is not None:
@@ -175,6 +174,12 @@ def seek(
         if output is not None:
             print(f"  written: {output}")
     return SAME
+
+
+def _seek(run: Timeline, tick: int, *, quiet: bool) -> SeekReport:
+    _note_version(run.tape)
+    with progress_bar("seeking", 1, quiet=quiet) as show:
+        return run.seek(tick, lambda done, total: show(done / total))
 
 
 @app.command
@@ -236,7 +241,8 @@ def _verify_headers(path: Path, *, as_json: bool) -> int:
     with Tape(path) as opened:
         opened.distrust_index()
         seals = check_seal(opened)
-        problems = [damage.what for damage in opened.damages] + [str(problem) for problem in seals]
+        found = [damage.what if damage.torn else str(damage.as_error()) for damage in opened.damages]
+        problems = list(dict.fromkeys([*found, *map(str, seals)]))
         problems += [f"segment {number} is missing" for number in opened.missing_segments]
         status = "corrupt" if seals else opened.status
         blocks = sum(len(segment.contents.entries) for segment in opened.segments)

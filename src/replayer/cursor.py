@@ -10,17 +10,23 @@ Invariants:
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 import attrs
 
-from recorder.errors import CorruptError, MissingTickError, TornError
+from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
+from recorder.raised import raised_text
 from replayer.tape import Tape
-from sim.kernel.simulation import Simulation, restore
+from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
 from sim.kernel.state import Snapshot, State
 
 NEAR_STATES_MAX = 64  # How many ticks back step_back is a copy instead of a seek.
 NEAR_BYTES_MAX = 256 << 20  # Fewer of them when the state is large.
+TELL_S = 0.1  # A seek says that often how far it is.
+
+Progress = Callable[[int, int], None]  # Ticks simulated so far, ticks in all.
 
 
 class MismatchError(Exception):
@@ -68,13 +74,14 @@ class Cursor:
         """The simulation's state."""
         return self.simulation.state
 
-    def seek(self, tick: int) -> Arrival:
+    def seek(self, tick: int, progress: Progress | None = None) -> Arrival:
         """Go to tick: nearest known state before it, then steps; the recorded hash is checked on arrival.
 
-        Raises MissingTickError if the tick cannot be reached, MismatchError if the state there is another one.
+        Raises MissingTickError if the tick cannot be reached, MismatchError if the state there is another one,
+        SimulationFailedError if the simulation raises on the way.
         """
         start = self._nearest(tick)
-        self._run_to(tick)
+        self._run_to(tick, progress)
         return self._arrive(tick, start)
 
     def place_before(self, tick: int) -> int:
@@ -94,20 +101,30 @@ class Cursor:
         raise MissingTickError(tick, why, damaged=True)
 
     def put(self, tick: int, snapshot: Snapshot) -> None:
-        """Put the simulation into a state that is known to be that of tick."""
+        """Put the simulation into a state that is known to be that of tick.
+
+        Raises SimulationFailedError if the simulation does not take it.
+        """
         self.tick = None
-        restore(self.simulation, snapshot)
+        try:
+            restore(self.simulation, snapshot)
+        except Exception as error:
+            what = "load" if isinstance(self.simulation, ArenaOfSaved) else "after_restore"
+            raise SimulationFailedError(tick, raised_text(what, error)) from error
         self.tick = tick
 
     def advance(self) -> None:
         """Run one step with the recorded inputs, without looking at the result's hash.
 
-        Raises MissingTickError or CorruptError if there is no frame, and whatever the simulation raises.
+        Raises MissingTickError or CorruptError if there is no frame, SimulationFailedError if the simulation raises.
         """
         tick = self._here() + 1
         inputs = self.tape.frame(tick).inputs
         self.tick = None
-        self.simulation.step(inputs)
+        try:
+            self.simulation.step(inputs)
+        except Exception as error:
+            raise SimulationFailedError(tick, raised_text("the step", error)) from error
         self.tick = tick
 
     def leave(self) -> None:
@@ -133,12 +150,16 @@ class Cursor:
             self.put(best, self._near[best])
         return best
 
-    def _run_to(self, tick: int) -> None:
+    def _run_to(self, tick: int, progress: Progress | None = None) -> None:
+        start, told_s = self._here(), time.monotonic()
         room = min(NEAR_STATES_MAX, NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes))
         while self._here() < tick:
             if tick - self._here() <= room:
                 self._remember(room)
             self.advance()
+            if progress is not None and (self._here() == tick or time.monotonic() - told_s > TELL_S):
+                told_s = time.monotonic()
+                progress(self._here() - start, tick - start)
 
     def _remember(self, room: int) -> None:
         now = self._here()

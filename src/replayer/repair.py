@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from recorder.copying import TapeCopy, copied_meta, why_missing
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.format.block import Flags
 from recorder.format.frame import Frame
 from recorder.format.recording import KeyframePlace
@@ -183,6 +183,10 @@ class _Repair:
         seals = [segment.contents.seal for segment in self._tape.segments]
         sealed = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
         begin = min([*earlier, *sealed, first_frame - 1 if first_frame is not None else first])
+        settings = self._tape.meta.get("settings") or {}
+        is_ring = any(settings.get(name) is not None for name in ("keep_ticks", "keep_s"))
+        if 0 in self._tape.missing_segments and first and not is_ring:
+            self._lost.append((0, min(begin, first) - 1, "the first file is missing"))
         if begin < first:
             why = self._why_none or "a fresh simulation does not give the recorded states"
             self._lost_keyframes += [(tick, why) for tick in earlier]
@@ -299,10 +303,10 @@ class _Repair:
                     return None, _OTHER_HASH
         except MismatchError:
             return None, _OTHER_HASH
+        except SimulationFailedError as error:
+            return None, f"re-simulating raised {type(error.__cause__).__name__}: {error.__cause__}"
         except RecordingError as error:
             return None, str(error)
-        except STEP_ERRORS as error:
-            return None, f"re-simulating raised {type(error).__name__}: {error}"
         self._last_rebuilt = (tick, cursor.state.snapshot())
         return self._last_rebuilt[1], ""
 

@@ -184,6 +184,10 @@ def report_facts(report: Report) -> dict[str, Any]:
         "first_bad": report.first_bad,
         "fields": [difference.field for finding in report.findings for difference in finding.differences],
         "problems": [str(problem) for problem in report.problems],
+        "unreached_ticks": [
+            {"first_tick": range_.first_tick, "last_tick": range_.last_tick, "why": range_.why}
+            for range_ in report.unreached
+        ],
         "dump": str(report.dump_path) if report.dump_path is not None else None,
     }
 
@@ -202,9 +206,11 @@ def print_report(path: Path, report: Report) -> None:
         for finding in report.findings:
             _print_finding(finding)
     else:
-        print(f"{path}: corrupt; {report.verified_ticks:,} of {report.tick_count:,} ticks are proved the same")
+        print(f"{path}: {report.status}; {report.verified_ticks:,} of {report.tick_count:,} ticks are proved the same")
     for problem in report.problems:
         print(f"  {problem}")
+    for unreached in report.unreached:
+        print(f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {unreached.why}")
     if report.dump_path is not None:
         print(f"  dump: {report.dump_path}")
 

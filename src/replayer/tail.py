@@ -18,8 +18,8 @@ from typing import Any, Self
 
 import attrs
 
-from recorder.errors import CorruptError, TornError, UnreadableError
-from recorder.format.block import TAG, BlockHeader, Flags, Kind
+from recorder.errors import CorruptError, TornError, UnreadableError, UnsupportedVersionError
+from recorder.format.block import OPTIONAL_KIND, TAG, BlockHeader, Flags, Kind
 from recorder.format.contents import Damage, Read, read_header, read_payload
 from recorder.format.drop import decode_drop
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
@@ -31,6 +31,7 @@ from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_traile
 from recorder.names import segment_numbers, segment_path
 from recorder.reading import reader
 
+_KINDS = {int(kind) for kind in Kind}
 POLL_S = 0.05  # Twenty looks a second: quick for people, nothing for the machine.
 
 
@@ -107,7 +108,8 @@ class Tail:
     def poll(self) -> list[Seen]:
         """What has come since the last call.
 
-        Raises UnsupportedVersionError for a newer format, UnreadableError if no block is in what should be a tape.
+        Raises UnsupportedVersionError for a newer format or a kind of block that a reader must know and this one does
+        not, UnreadableError if no block is in what should be a tape.
         """
         return list(self.news())
 
@@ -167,8 +169,23 @@ class Tail:
         return True
 
     def _following(self) -> int | None:
-        """The number of the segment that comes after the current one, if there is one."""
+        """The number of the segment that comes after the current one, if there is one.
+
+        It may be the same: a writer whose syncs fail one after the other begins a segment anew, under its old name.
+        """
+        if self._is_replaced():
+            return self._number
         return min((number for number in segment_numbers(self.path) if number > self._number), default=None)
+
+    def _is_replaced(self) -> bool:
+        """Whether another file has the name of the one that is open."""
+        if self._descriptor < 0:
+            return False
+        try:
+            named = segment_path(self.path, self._number).stat()
+        except FileNotFoundError:
+            return False  # A ring has dropped it.
+        return not os.path.samestat(named, os.fstat(self._descriptor))
 
     def _read_file_header(self, read: Read, size_bytes: int, number: int, seen: list[Seen]) -> FileHeader | None:
         """The header of a segment; None if it is not written yet. A damaged one is made up for by the blocks."""
@@ -243,6 +260,8 @@ class Tail:
                 self._seal = decode_seal(payload, header.offset)
                 if self._next_tick is not None:
                     self._expect(self._seal.last_tick + 1, seen, "their block is damaged")
+            case kind if kind not in _KINDS and not kind & OPTIONAL_KIND:
+                raise UnsupportedVersionError(f"blocks of kind {kind}", f"kinds {sorted(_KINDS)}")
 
     def _begin_session(self, payload: bytes) -> None:
         """A tape that was resumed goes on from its last tick: what was dropped after that one comes again."""

@@ -19,6 +19,7 @@ from recorder.format.index import Entry
 from recorder.format.recording import KeyframePlace, Recording
 from recorder.format.segment import Segment
 from recorder.reading import OpenTape, is_locked
+from replayer.seals import check_seals
 from sim.kernel.state import Snapshot
 
 Mode = Literal["salvage", "prefix", "strict"]
@@ -101,7 +102,7 @@ class Tape:
     @property
     def outcome(self) -> Any:
         """Why and how the recording ended; None if it was not closed."""
-        seal = self.segments[-1].contents.seal
+        seal = self.segments[-1].contents.seal if self.segments else None
         return seal.outcome if seal is not None and self.sealed else None
 
     @property
@@ -143,7 +144,10 @@ class Tape:
 
     def is_being_written(self) -> bool:
         """Whether a process is recording into this tape just now."""
-        return is_locked(self.path)
+        try:
+            return is_locked(self.path)
+        except FileNotFoundError:
+            return False  # Its first file is missing, and that is what a writer locks.
 
     @property
     def keyframes(self) -> list[KeyframePlace]:
@@ -197,12 +201,16 @@ class Tape:
             return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
 
     def check_blocks(self) -> list[RecordingError]:
-        """Read every block whole, believing no index; what is wrong, in file order. Raises nothing for damage.
+        """Read every block whole, believing no index, and compare the seals; what is wrong. Raises nothing for damage.
 
         A torn end is not wrong.
         """
         self.distrust_index()
         problems: list[RecordingError] = [damage.as_error() for damage in self.damages if not damage.torn]
+        damaged = {
+            damage.segment for damage in self.damages
+        }  # The seal of a file without all of its blocks cannot fit.
+        problems += check_seals(self.segments, damaged)
         for segment in self.segments:
             blocks = [(entry, 0) for entry in segment.contents.indexes]
             for part in segment.parts:

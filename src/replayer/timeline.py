@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Self, overload
 
 import attrs
 
-from recorder.errors import DesyncError, MissingTickError
-from replayer.cursor import Arrival, Cursor, MismatchError
+from recorder.errors import DesyncError, MissingTickError, RecordingError
+from replayer.cursor import Arrival, Cursor, MismatchError, Progress
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import find_desync
 from replayer.tape import Mode, Tape
@@ -25,7 +25,7 @@ from replayer.worlds import Factory, make_simulation
 from sim.kernel.state import Snapshot, State
 
 if TYPE_CHECKING:
-    from replayer.verify import Progress, Report
+    from replayer.verify import Report
 
 
 @attrs.frozen
@@ -34,14 +34,14 @@ class SeekReport:
 
     Attributes:
         tick: where the timeline is now.
-        state_hash: of the state there, equal to the recorded one.
+        state_hash: of the state there, equal to the recorded one; shown in hexadecimal.
         keyframe_tick: the state it started from: a keyframe, or one still in memory.
         simulated_ticks: steps run from there.
         milliseconds: it took, in all.
     """
 
     tick: int
-    state_hash: int
+    state_hash: int = attrs.field(repr=lambda state_hash: f"0x{state_hash:016x}")
     keyframe_tick: int
     simulated_ticks: int
     milliseconds: float
@@ -102,23 +102,33 @@ class Timeline:
     def __len__(self) -> int:
         return self.last_tick - self.first_tick + 1
 
+    def __repr__(self) -> str:
+        try:
+            ticks = f"ticks {self.first_tick} to {self.last_tick}"
+        except (RecordingError, OSError):
+            ticks = "no tick can be had"
+        where = f", at tick {self.tick}" if self.tick is not None else ""
+        return f"<Timeline of {os.fspath(self.tape.path)}: {ticks}{where}>"
+
     # --- moving
 
-    def seek(self, tick: int) -> SeekReport:
+    def seek(self, tick: int, progress: Progress | None = None) -> SeekReport:
         """Go to a tick; negative ones count from the end, -1 is the last.
+
+        progress: told now and then how many ticks are simulated, and how many there are to be.
 
         Raises:
             MissingTickError: the tick is not on the tape, or damage keeps us from reaching it.
             DesyncError: re-simulating gave another state than the run had; names the first such tick after the
                 keyframe that the seek started from (verify finds the first of the whole tape).
             UnknownWorldError and others: as make_simulation raises.
-            Whatever the simulation raises.
+            SimulationFailedError: the simulation raised; that is the cause.
         """
         start_s = time.perf_counter()
         wanted = self._absolute(tick)
         if self._cursor is None:
             self._cursor = self._make_cursor()
-        arrival = self._go(self._cursor, wanted)
+        arrival = self._go(self._cursor, wanted, progress)
         milliseconds = (time.perf_counter() - start_s) * 1e3
         self.last_seek = SeekReport(
             arrival.tick, arrival.state_hash, arrival.keyframe_tick, arrival.simulated_ticks, milliseconds
@@ -156,10 +166,7 @@ class Timeline:
     def __getitem__(self, ticks: slice) -> Snapshots: ...
     def __getitem__(self, ticks: int | slice) -> Snapshot | Snapshots:
         if isinstance(ticks, slice):
-            chosen = range(self.last_tick + 1)[ticks]
-            if self.first_tick:
-                return Snapshots(self, [tick for tick in chosen if tick >= self.first_tick])
-            return Snapshots(self, chosen)
+            return Snapshots(self, _not_below(self.first_tick, range(self.last_tick + 1)[ticks]))
         return self.at(ticks)
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -186,9 +193,9 @@ class Timeline:
             raise MissingTickError(tick, f"the tape has ticks {first} to {last}")
         return wanted
 
-    def _go(self, cursor: Cursor, tick: int) -> Arrival:
+    def _go(self, cursor: Cursor, tick: int, progress: Progress | None = None) -> Arrival:
         try:
-            return cursor.seek(tick)
+            return cursor.seek(tick, progress)
         except MismatchError as mismatch:
             raise self._desync(cursor, mismatch) from None
 
@@ -211,12 +218,25 @@ class Timeline:
         self.close()
 
 
+def _not_below(first: int, ticks: range) -> range:
+    """The part of a range of ticks that begins at first, without going through it."""
+    if ticks.step < 0:
+        return range(ticks.start, max(ticks.stop, first - 1), ticks.step)
+    skipped = max(0, -(-(first - ticks.start) // ticks.step))
+    return range(ticks.start + skipped * ticks.step, ticks.stop, ticks.step)
+
+
 class Snapshots(Sequence[Snapshot]):
     """The states at some ticks, made one by one when they are asked for."""
 
-    def __init__(self, timeline: Timeline, ticks: Sequence[int]) -> None:
+    def __init__(self, timeline: Timeline, ticks: range) -> None:
         self._timeline = timeline
         self.ticks = ticks
+
+    def __repr__(self) -> str:
+        which = f": ticks {self.ticks[0]} to {self.ticks[-1]}" if self.ticks else ""
+        steps = f", every {abs(self.ticks.step)}" if len(self.ticks) > 1 and abs(self.ticks.step) > 1 else ""
+        return f"<Snapshots of {len(self.ticks)} states{which}{steps}>"
 
     def __len__(self) -> int:
         return len(self.ticks)

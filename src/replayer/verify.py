@@ -1,69 +1,39 @@
-"""Prove a recording: read every block, check the seal, re-simulate every interval and compare every hash.
-
-Intervals are independent, because every keyframe is a starting point. Each is verified in a process of its own, forked
-from one that has simulated nothing, with a fresh simulation: what a step keeps outside of the state (an attribute, a
-module's global, a random generator) is not carried from one interval into the next, where it would hide that it is
-missing from the keyframe. So the report is the same for any number of processes.
-"""
+"""Prove a recording: read every block, check the seal, re-simulate every interval and compare every hash."""
 
 from __future__ import annotations
 
-import hashlib
-import multiprocessing
 import os
-import traceback
-import warnings
-from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import attrs
 
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
-from recorder.format.block import encode_header
-from recorder.format.contents import hop
-from recorder.format.index import TICKING_KINDS
-from recorder.format.seal import DIGEST_BYTES, Seal
-from recorder.format.segment import Segment
+from recorder.errors import CorruptError, MissingTickError, RecordingError
 from replayer.cursor import Cursor
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
+from replayer.intervals import IntervalResult, list_intervals, run_intervals
+from replayer.seals import check_seals
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
 
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
 
-
-@attrs.frozen
-class Interval:
-    """What one keyframe leads to.
-
-    Attributes:
-        keyframe_tick: where it starts.
-        final_tick: the last tick that is compared: the next keyframe's, or the last of the tape.
-    """
-
-    keyframe_tick: int
-    final_tick: int
+_KEYFRAMES_NAMED = 10
 
 
 @attrs.frozen
-class IntervalResult:
-    """What came of an interval.
+class Unreached:
+    """Ticks that could not be proved, because what leads to them is lost.
 
     Attributes:
-        verified_ticks: how many ticks had the recorded hash.
-        bad_tick: the first with another one; None if there is none.
-        actual_hash: the hash that it had.
-        problem: why some ticks could not be verified; None if all were.
+        first_tick, last_tick: which.
+        why: what is lost.
     """
 
-    verified_ticks: int
-    bad_tick: int | None = None
-    actual_hash: int = 0
-    problem: RecordingError | None = None
+    first_tick: int
+    last_tick: int
+    why: str
 
 
 @attrs.frozen(eq=False)
@@ -77,8 +47,9 @@ class Report:
         dropped_ticks: those that the recording could not keep, as it says itself.
         first_bad: the first tick with another hash; None if there is none.
         findings: what is known of it; empty if there is none.
-        problems: damage and ticks that could not be reached.
+        problems: damage, and keyframes that do not give the recorded state.
         dump_path: the folder of the dump; None if there is none.
+        unreached: ticks that could not be proved, because of damage or a torn block; dropped ones are not among them.
     """
 
     status: str
@@ -86,14 +57,15 @@ class Report:
     tick_count: int
     dropped_ticks: int
     first_bad: int | None
-    findings: list[Finding] = attrs.field(repr=lambda found: f"<{len(found)}>")
+    findings: list[Finding]
     problems: list[RecordingError]
     dump_path: Path | None
+    unreached: list[Unreached] = attrs.field(factory=list)
 
     @property
     def ok(self) -> bool:
         """Every tick that was kept was re-simulated to its recorded hash, and no block is damaged."""
-        return self.first_bad is None and not self.problems
+        return self.first_bad is None and not self.problems and not self.unreached
 
 
 def verify_tape(
@@ -107,7 +79,7 @@ def verify_tape(
     """Verify a whole tape; stops simulating after the first bad tick.
 
     jobs: processes. dump_folder: where to write a dump of the first bad tick; None writes none.
-    Raises as Timeline does on opening; ValueError if jobs is below 1; whatever the simulation raises.
+    Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises.
     """
     if jobs < 1:
         raise ValueError(f"{jobs} jobs")
@@ -115,30 +87,116 @@ def verify_tape(
         problems: list[RecordingError] = [
             CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments
         ]
-        problems += check_seal(tape) + tape.check_blocks()
+        problems += tape.check_blocks()
         if not tape.keyframes:
             return Report("corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None)
         make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
-        intervals = list_intervals(tape)
-        tick_count = tape.last_tick - tape.first_tick + 1
-        verified, bad = 0, None
-        for result in _results(tape, world, intervals, jobs):
-            verified += result.verified_ticks
-            if result.problem is not None:
-                problems.append(result.problem)
-            if progress is not None:
-                progress(verified, tick_count)
-            if result.bad_tick is not None:
-                bad = result
-                break
+        tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
-        if bad is not None and bad.bad_tick is not None:
-            finding = find_desync(Cursor(tape, make_simulation(tape, world)), bad.bad_tick, bad.actual_hash)
-            dump_path, finding = keep_dump(dump_folder, tape, _with_hint(tape, world, finding))
-            findings, first_bad = [finding], finding.tick
-        status = "corrupt" if problems else tape.status
+        for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show):
+            tally.add(result)
+            if result.bad_tick is not None:
+                finding = _find_desync(tape, world, result.bad_tick, result.actual_hash)
+                dump_path, finding = keep_dump(dump_folder, tape, finding)
+                findings, first_bad = [finding], finding.tick
+                break
+        problems += tally.problems(problems)
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
-        return Report(status, verified, tick_count, dropped, first_bad, findings, _unique(problems), dump_path)
+        return Report(
+            "corrupt" if problems else tape.status,
+            tally.proved_ticks,
+            tally.tick_count,
+            dropped,
+            first_bad,
+            findings,
+            _unique(problems),
+            dump_path,
+            tally.unreached(),
+        )
+
+
+class _Tally:
+    """What the intervals come to, added in the order of their ticks."""
+
+    def __init__(self, tape: Tape, progress: Progress | None) -> None:
+        self._tape = tape
+        self._progress = progress
+        self._results: list[IntervalResult] = []
+        self._next_tick = tape.first_tick
+        self._gaps: list[tuple[int, int]] = []
+        self._shown = 0
+        self.tick_count = tape.last_tick - tape.first_tick + 1
+        self.proved_ticks = 0
+
+    def add(self, result: IntervalResult) -> None:
+        """Count the ticks of an interval that are not counted yet; two of them share a tick where they meet."""
+        self._results.append(result)
+        if result.proved is not None:
+            first, last = max(result.proved[0], self._next_tick), result.proved[1]
+            if first > self._next_tick:
+                self._gaps.append((self._next_tick, first - 1))
+            self.proved_ticks += max(0, last - first + 1)
+            self._next_tick = max(self._next_tick, last + 1)
+        self.show(0)
+
+    def show(self, ahead: int) -> None:
+        """Tell how far the work is; ahead: ticks that are compared, and not counted yet."""
+        self._shown = min(self.tick_count, max(self._shown, self.proved_ticks + ahead))
+        if self._progress is not None:
+            self._progress(self._shown, self.tick_count)
+
+    def unreached(self) -> list[Unreached]:
+        """The ticks of the intervals that were not proved, and why; not those that the recording could not keep."""
+        gaps = list(self._gaps)
+        if self._results and self._results[-1].bad_tick is None and self._next_tick <= self._tape.last_tick:
+            gaps.append((self._next_tick, self._tape.last_tick))
+        found = []
+        for first, last in gaps:
+            reasons = [
+                result.problem
+                for result in self._results
+                if result.problem is not None
+                and result.interval.place.tick <= last
+                and result.interval.final_tick >= first
+            ]
+            if reasons:
+                found.append(Unreached(first, last, str(reasons[0])))
+        return found
+
+    def problems(self, known: list[RecordingError]) -> list[RecordingError]:
+        """Damage that the intervals met. known: what reading all blocks has shown."""
+        texts = {str(problem) for problem in known}
+        found = [result.problem for result in self._results if result.problem is not None]
+        # Where a block was torn, or is damaged, ticks behind it cannot be reached; without either they should be.
+        explained = bool(known) or any(damage.torn for damage in self._tape.damages)
+        problems = [problem for problem in found if not (explained and isinstance(problem, MissingTickError))]
+        unfit = [
+            (result.interval.place.tick, result.keyframe_problem)
+            for result in self._results
+            if result.keyframe_problem is not None and str(result.keyframe_problem) not in texts
+        ]
+        if unfit:
+            problems.append(_keyframes_problem([tick for tick, _ in unfit], unfit[0][1]))
+        return problems
+
+
+def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingError:
+    """One problem for all keyframes whose blocks are sound, but which do not give the state of their tick."""
+    if len(ticks) == 1 or not isinstance(first, CorruptError):
+        return first
+    shown = ", ".join(f"{tick:,}" for tick in ticks[:_KEYFRAMES_NAMED])
+    more = f" and {len(ticks) - _KEYFRAMES_NAMED:,} more" if len(ticks) > _KEYFRAMES_NAMED else ""
+    what = f"the keyframes of ticks {shown}{more} do not give the recorded hash; {first.what}"
+    return CorruptError(first.offset, what, first.kind, first.ticks, first.segment)
+
+
+def _find_desync(tape: Tape, world: Factory | None, bad_tick: int, actual_hash: int) -> Finding:
+    """Look into the first bad tick, with fresh simulations."""
+
+    def make_cursor() -> Cursor:
+        return Cursor(tape, make_simulation(tape, world))
+
+    return _with_hint(tape, world, find_desync(make_cursor(), bad_tick, actual_hash, make_cursor))
 
 
 def _with_hint(tape: Tape, world: Factory | None, finding: Finding) -> Finding:
@@ -150,7 +208,7 @@ def _with_hint(tape: Tape, world: Factory | None, finding: Finding) -> Finding:
         start = cursor.place_before(finding.keyframe_tick - 1)
         while cursor.tick != finding.tick:
             cursor.advance()
-    except (RecordingError, ArithmeticError, LookupError, ValueError, TypeError):
+    except RecordingError:
         return finding  # The simulation fails on another way, too; that is no hint.
     if cursor.state.hash() != finding.expected_hash:
         return finding
@@ -161,159 +219,9 @@ def _with_hint(tape: Tape, world: Factory | None, finding: Finding) -> Finding:
     )
 
 
-def list_intervals(tape: Tape) -> list[Interval]:
-    """The intervals of a tape in the order of their ticks; the first one includes the first tick's own state."""
-    ticks = [place.tick for place in tape.keyframes]
-    return [Interval(first, final) for first, final in zip(ticks, [*ticks[1:], tape.last_tick], strict=True)]
-
-
 def check_seal(tape: Tape) -> list[RecordingError]:
     """Compare digests and counts in END with the blocks that are there; what is wrong, if anything."""
-    problems: list[RecordingError] = []
-    before: Segment | None = None
-    for segment in tape.segments:
-        if segment.clip is None and segment.contents.seal is not None and segment.contents.header is not None:
-            problems += _check_segment(segment, segment.contents.seal, before)
-        before = segment
-    return problems
-
-
-def _check_segment(segment: Segment, seal: Seal, before: Segment | None) -> list[RecordingError]:
-    contents = segment.contents
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    first_tick, last_tick, count = None, 0, 0
-    header = None
-    try:
-        start = contents.header.size_bytes if contents.header is not None else 0
-        for following in hop(segment.read, start, contents.good_end, contents.marker):
-            if header is not None:
-                digest.update(encode_header(header))
-                count += 1
-                if header.kind in TICKING_KINDS:
-                    first_tick = header.first_tick if first_tick is None else first_tick
-                    last_tick = max(last_tick, header.final_tick)
-            header = following
-    except CorruptError as error:
-        return [error.inside(segment.number)]
-    except TornError as error:
-        return [error]
-    offset = header.offset if header is not None else 0
-    ticks_fit = first_tick is None or (first_tick, last_tick) == (seal.first_tick, seal.last_tick)
-    if digest.digest() != seal.digest or count != seal.block_count or not ticks_fit:
-        what = "the seal does not fit the blocks: some were changed, added, removed or moved"
-        return [CorruptError(offset, what, "END", segment=segment.number)]
-    if before is None or before.number != segment.number - 1 or not seal.previous_digest:
-        return []
-    other = before.contents.seal
-    if before.clip is not None or (other is not None and seal.previous_digest != other.digest):
-        what = f"the segment before {segment.number} is not the one that was recorded"
-        return [CorruptError(offset, what, "END", segment=segment.number)]
-    return []
-
-
-def verify_interval(cursor: Cursor, interval: Interval) -> IntervalResult:
-    """Re-simulate one interval, comparing each tick's hash; at the first tick of the tape the keyframe's own.
-
-    If the interval's keyframe is damaged, the one before it is where the simulation starts.
-    """
-    tape = cursor.tape
-    verified, problem = 0, None
-    try:
-        started = cursor.place_before(interval.keyframe_tick)
-        while cursor.tick != interval.keyframe_tick:
-            cursor.advance()
-        if interval.keyframe_tick == tape.first_tick:
-            verified += 1
-        elif (
-            started == interval.keyframe_tick
-            and not _is_dropped(tape, started)
-            and cursor.state.hash() != tape.frame(started).state_hash
-        ):
-            return IntervalResult(verified, started, cursor.state.hash())
-        for tick in range(interval.keyframe_tick + 1, interval.final_tick + 1):
-            cursor.advance()
-            actual_hash = cursor.state.hash()
-            if actual_hash != tape.frame(tick).state_hash:
-                return IntervalResult(verified, tick, actual_hash)
-            verified += 1
-    except (CorruptError, TornError, MissingTickError) as error:
-        if not isinstance(error, MissingTickError) or not _is_dropped(tape, error.tick):
-            problem = error
-    return IntervalResult(verified, problem=problem)
-
-
-def _is_dropped(tape: Tape, tick: int) -> bool:
-    """Whether the recording itself says that it has no frame of this tick."""
-    return any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops)
-
-
-def _results(tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int) -> Iterator[IntervalResult]:
-    """The results of the intervals, in their order; at most jobs processes at a time."""
-    # Forked, so that a factory defined in a script or a notebook reaches the workers without pickling, and a script
-    # without a __main__ guard is not run again.
-    context = multiprocessing.get_context("fork")
-    running: dict[Any, tuple[int, BaseProcess]] = {}
-    done: dict[int, IntervalResult] = {}
-    started = 0
-    try:
-        for index in range(len(intervals)):
-            while index not in done:
-                while len(running) < jobs and started < len(intervals):
-                    ours, theirs = context.Pipe(duplex=False)
-                    process: BaseProcess = context.Process(
-                        target=_verify_alone, args=(theirs, tape, world, intervals[started])
-                    )
-                    _start(process)
-                    theirs.close()
-                    running[ours] = (started, process)
-                    started += 1
-                for ready in wait(list(running)):
-                    number, process = running.pop(ready)
-                    done[number] = _receive(ready, process, intervals[number])
-            yield done.pop(index)
-    finally:
-        for pipe, (_, process) in running.items():
-            process.terminate()
-            process.join()
-            pipe.close()
-
-
-def _start(process: BaseProcess) -> None:
-    # Python 3.12 warns of forking beside other threads, whose locks stay locked in the child. The child takes none of
-    # ours: it reads the tape with pread and runs the simulation.
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        process.start()
-
-
-def _verify_alone(pipe: Connection, tape: Tape, world: Factory | None, interval: Interval) -> None:
-    """The whole life of a worker."""
-    try:
-        pipe.send(verify_interval(Cursor(tape, make_simulation(tape, world)), interval))
-    except Exception as error:  # noqa: BLE001 - whatever the simulation raises is raised again in the parent
-        error.add_note("".join(traceback.format_exception(error)))
-        try:
-            pipe.send(error)
-        except (TypeError, AttributeError, ValueError):  # Pickle's ways to say that it cannot.
-            pipe.send(RuntimeError(f"{type(error).__name__}: {error}"))
-
-
-def _receive(pipe: Any, process: BaseProcess, interval: Interval) -> IntervalResult:
-    """What a worker sent. Raises what its simulation raised, or RuntimeError if it died."""
-    try:
-        received = pipe.recv()
-    except EOFError:
-        process.join()
-        raise RuntimeError(
-            f"the process that verified ticks {interval.keyframe_tick} to {interval.final_tick} died with exit code "
-            f"{process.exitcode}"
-        ) from None
-    finally:
-        pipe.close()
-    process.join()
-    if isinstance(received, IntervalResult):
-        return received
-    raise received
+    return check_seals(tape.segments)
 
 
 def _unique(problems: list[RecordingError]) -> list[RecordingError]:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from recorder.errors import CorruptError, RecordingError, TornError
+from recorder.raised import raised_text
 from replayer.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
-from sim.kernel.schema import Layout
+from sim.kernel.schema import COUNTS_FIELD, Layout
 from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
 
 Factory = Callable[[], Any]
@@ -30,7 +31,7 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
         try:
             if not callable(factory):
                 raise TypeError(f"world={factory!r}: give the class, or a function that makes a simulation")
-            simulation = as_simulation(factory())
+            simulation = as_simulation(_made(factory))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
     else:
@@ -48,12 +49,22 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
     return simulation
 
 
+def _made(factory: Factory) -> Any:
+    try:
+        return factory()
+    except RecordingError:
+        raise
+    except Exception as error:
+        raise UnfitSimulationError(raised_text("making the simulation", error)) from error
+
+
 def _ensure_same_fields(tape: Tape, simulation: Simulation) -> None:
     """Refuse a simulation whose fields have other names or dtypes: its step would read something else."""
-    if isinstance(simulation, ArenaOfSaved):
-        return
     layout = _first_layout(tape)
     if layout is None:
+        return
+    if isinstance(simulation, ArenaOfSaved):
+        _ensure_same_names(layout, simulation.state.layout)
         return
     recorded, present = (
         {name: slot.dtype.str for name, slot in one.slots.items()} for one in (layout, simulation.state.layout)
@@ -65,6 +76,21 @@ def _ensure_same_fields(tape: Tape, simulation: Simulation) -> None:
             + ", ".join(
                 f"{name} {dtype} only {'recorded' if recorded.get(name) == dtype else 'present'}"
                 for name, dtype in other
+            )
+        )
+
+
+def _ensure_same_names(recorded: Layout, present: Layout) -> None:
+    """Refuse to load what another simulation saved. What a save holds may come and go, so that one may have more."""
+    only_recorded, only_present = (
+        {*one.slots} - {*other.slots, COUNTS_FIELD} for one, other in ((recorded, present), (present, recorded))
+    )
+    if only_recorded and only_present:
+        raise UnfitSimulationError(
+            "the simulation saves other fields than the tape has: "
+            + ", ".join(
+                [f"{name} only recorded" for name in sorted(only_recorded)]
+                + [f"{name} only present" for name in sorted(only_present)]
             )
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import replayer
-from recorder import DesyncError, Recorder
+from recorder import DesyncError, Recorder, SimulationFailedError
 from recorder.format.block import HEADER_BYTES
 from replayer.verify import verify_tape
 from sim import Field, Schema, State
@@ -118,7 +118,7 @@ def test_a_damaged_keyframe_hides_no_tick_from_verification(tmp_path: Path, tick
     report = verify_tape(path, Walkers)
 
     assert (report.first_bad, report.ok, report.status) == (None, False, "corrupt")
-    assert report.verified_ticks == (61 if tick else 40)
+    assert report.verified_ticks == (61 if tick else 41)  # Of tick 20 a keyframe and a frame agree.
     with replayer.open(path, Walkers) as run:
         assert run.seek(45).tick == 45
 
@@ -160,9 +160,12 @@ def test_what_a_step_raises_reaches_the_caller(tmp_path: Path) -> None:
 
     path = tmp_path / "run.tape"
     record(path, Walkers(), [[]] * 5)
-    with pytest.raises(ZeroDivisionError, match="no food") as caught:
+    with pytest.raises(
+        SimulationFailedError, match=r"tick 1: the step raised ZeroDivisionError: no food \(test_hid"
+    ) as caught:
         verify_tape(path, Failing)
-    assert "in step" in caught.value.__notes__[0]
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert "in step" in caught.value.__cause__.__notes__[0]
 
 
 def test_a_dump_that_cannot_be_written_does_not_hide_the_desync(tmp_path: Path) -> None:
@@ -195,8 +198,6 @@ def test_a_simulation_may_put_another_state_in_place(tmp_path: Path) -> None:
 
 def test_an_interrupt_after_the_step_ends_the_recording(tmp_path: Path) -> None:
     """A tick whose frame was not put is not followed by another one."""
-    from recorder import SimulationFailedError
-
     walkers = Walkers()
     with Recorder(tmp_path / "run.tape", walkers) as tape:
         tape.step([])

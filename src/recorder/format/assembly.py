@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -26,6 +27,8 @@ from recorder.format.plain_data import decode_plain
 from recorder.format.recording import Recording
 from recorder.format.scan import scan_contents
 from recorder.format.segment import Segment
+
+_MISSING_NAMED_MAX = 10_000  # A forged file header may say that millions come before it.
 
 
 @attrs.frozen
@@ -97,6 +100,8 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
         if segment.clip is None or damage.offset < segment.clip
     ]
     damages += _cut_short(own, metas)
+    spoiled = {damage.segment for damage in damages}
+    damages += [damage for damage in broken_links(segments) if damage.segment not in spoiled]
     numbers = {segment.number for segment in segments}
     abandoned = {segment.number for segment in segments if segment.clip is not None}
     # An index that is believed lists something; only what was found by hopping may be empty.
@@ -108,6 +113,8 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     damages += [damage for damage in refused if damage.segment not in replaced]
     meta = next((known for known in metas if known), {})
     missing = _missing_numbers(numbers, meta, replaced | {damage.segment for damage in refused})
+    if len(segments) == 1 and not numbers & {damage.segment - 1 for damage in refused}:
+        missing += _missing_around(segments[0], meta, has_journal=bool(journal))
     seal = segments[-1].contents.seal
     final = seal is not None and seal.final and segments[-1].number not in abandoned
     frames = _journal_frames(journal, run_id, damages)
@@ -215,6 +222,45 @@ def _cut_short(own: Sequence[tuple[Source, Contents]], metas: Sequence[dict[str,
             what = f"the file ends here, segment {following.number} goes on behind byte {after}"
             found.append(Damage(contents.size_bytes, after, what, torn=False, segment=source.number))
     return found
+
+
+def broken_links(segments: Sequence[Segment]) -> list[Damage]:
+    """The segments that are not those whose digests the seals behind them name, or have lost their own seal."""
+    found = []
+    for one, two in pairwise(segments):
+        seal, other = two.contents.seal, one.contents.seal
+        if two.number != one.number + 1 or two.clip is not None or seal is None or not seal.previous_digest:
+            continue
+        if other is None and one.clip is None:
+            what = f"the seal is gone: segment {two.number} was begun behind a sealed one"
+        elif other is None or one.clip is not None or other.digest != seal.previous_digest:
+            what = f"this file is not the one that was recorded before segment {two.number}"
+        else:
+            continue
+        end_offset = one.contents.size_bytes
+        found.append(Damage(end_offset, end_offset, what, torn=False, segment=one.number))
+    return found
+
+
+def _missing_around(alone: Segment, meta: dict[str, Any], *, has_journal: bool) -> list[int]:
+    """Which segments should be there besides the one under the tape's own name, if there is none.
+
+    Those before it; and the second, if it is the first one and says that the tape goes on in another. A writer that was
+    killed just then would have left its journal, if it kept one; a ring has none yet when it begins its second file.
+    """
+    if alone.number:
+        return []
+    header, seal = alone.contents.header, alone.contents.seal
+    own = header.segment if header is not None else seal.segment if seal is not None else 0
+    match meta.get("settings"):
+        case {"keep_ticks": keep_ticks, "keep_s": keep_s, "durability": durability}:
+            is_ring, keeps_journal = keep_ticks is not None or keep_s is not None, durability == "tick"
+        case _:
+            is_ring, keeps_journal = False, False
+    if own:
+        return [0] if is_ring else list(range(min(own, _MISSING_NAMED_MAX)))
+    goes_on = seal is not None and not seal.final
+    return [1] if goes_on and keeps_journal and not is_ring and not has_journal else []
 
 
 def _missing_numbers(numbers: set[int], meta: dict[str, Any], known: set[int]) -> list[int]:

@@ -6,12 +6,13 @@ A finding is data; writing it down is dump.py's business.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from recorder.errors import CorruptError, MissingTickError, TornError
+from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.frame import Frame
 from sim.kernel.changes import differing_rows
 from sim.kernel.schema import COUNTS_FIELD, Layout
@@ -53,7 +54,7 @@ class Finding:
         expected_hash, actual_hash: recorded and replayed, at that tick.
         keyframe_tick: from where it was re-simulated.
         frames: recorded frames around the tick.
-        before: the state at tick - 1, on which both agree.
+        before: the state at tick - 1, on which both agree; None if the run begins at tick.
         replayed: the state at the tick as replayed.
         compared_tick: of the next recorded keyframe, where recorded values are known; None if there is none.
         compared_recorded, compared_replayed: the states there; None if there is no keyframe or replay failed before.
@@ -74,38 +75,56 @@ class Finding:
     differences: list[FieldDifference]
     note: str | None
 
+    def __repr__(self) -> str:
+        fields = ", ".join(difference.field for difference in self.differences)
+        return f"<Finding: tick {self.tick}{', fields ' if fields else ''}{fields}>"
 
-def find_desync(cursor: Cursor, bad_tick: int, actual_hash: int) -> Finding:
+
+NOT_DETERMINISTIC = (
+    "the step is not deterministic: the same interval gave other hashes when it was run again "
+    "(something outside of the state takes part in it)"
+)
+
+
+def find_desync(
+    cursor: Cursor, bad_tick: int, actual_hash: int, make_cursor: Callable[[], Cursor] | None = None
+) -> Finding:
     """Re-simulate the interval before bad_tick, whose hash was seen to be actual_hash, and look at the first wrong tick.
 
-    The cursor stands at no tick afterwards.
+    The cursor stands at no tick afterwards. make_cursor: another one with a fresh simulation, to run the interval once
+    more; if it is given, the cursor's is fresh, too, and bad_tick was the first wrong one when it was seen.
 
-    Raises MissingTickError if no keyframe before bad_tick can be read, and whatever the simulation raises.
+    Raises MissingTickError if no keyframe before bad_tick can be read, SimulationFailedError if the simulation raises.
     """
+    tape = cursor.tape
     # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
-    start_tick = cursor.place_before(max(bad_tick - 1, cursor.tape.first_tick))
+    start_tick = cursor.place_before(max(bad_tick - 1, tape.first_tick))
     tick, matched = start_tick, True
+    replayed, before = cursor.state.snapshot(), None
+    hashes: list[int] = []
     while matched and tick < bad_tick:
+        before = replayed
         cursor.advance()
         tick += 1
-        matched = cursor.state.hash() == cursor.tape.frame(tick).state_hash
+        replayed = cursor.state.snapshot()
+        hashes.append(replayed.hash())
+        matched = hashes[-1] == tape.frame(tick).state_hash
     note = None
-    if matched:
+    if matched and make_cursor is not None:
+        note = NOT_DETERMINISTIC
+    elif matched:
         note = (
             "the hash was wrong once and right when the interval was run again: "
             "something outside of the state takes part in the step, or the state was changed from outside"
         )
-    before = None
-    if tick > start_tick:
-        cursor.place_before(tick - 1)
-        while cursor.tick != tick - 1:
-            cursor.advance()
-        before = cursor.state.snapshot()
-        cursor.advance()
-    replayed = cursor.state.snapshot()
-    compared = _compare_at_next_keyframe(cursor, tick)
+    compared = _compare_at_next_keyframe(cursor, tick, hashes)
+    if note is None and (
+        (make_cursor is not None and tick != bad_tick)
+        or _hash_at(cursor, bad_tick - start_tick, hashes) not in (None, actual_hash)
+        or (make_cursor is not None and not _gives(make_cursor(), start_tick, hashes))
+    ):
+        note = NOT_DETERMINISTIC
     cursor.leave()
-    tape = cursor.tape
     return Finding(
         tick=tick,
         expected_hash=tape.state_hash(tick),
@@ -122,10 +141,37 @@ def find_desync(cursor: Cursor, bad_tick: int, actual_hash: int) -> Finding:
     )
 
 
+def _hash_at(cursor: Cursor, count: int, hashes: list[int]) -> int | None:
+    """The hash after so many ticks of a run, which goes on if it is not there yet; None if it cannot."""
+    try:
+        while len(hashes) < count and cursor.tick is not None:
+            cursor.advance()
+            hashes.append(cursor.state.hash())
+    except (CorruptError, TornError, MissingTickError, SimulationFailedError):
+        return None
+    return hashes[count - 1] if len(hashes) >= count else None
+
+
+def _gives(cursor: Cursor, start_tick: int, hashes: list[int]) -> bool:
+    """Whether running on from start_tick gives these hashes."""
+    try:
+        cursor.place_before(start_tick)
+        for state_hash in hashes:
+            cursor.advance()
+            if cursor.state.hash() != state_hash:
+                return False
+    except SimulationFailedError:
+        return False  # It got this far before.
+    return True
+
+
 def _compare_at_next_keyframe(
-    cursor: Cursor, tick: int
+    cursor: Cursor, tick: int, hashes: list[int]
 ) -> tuple[int | None, Snapshot | None, Snapshot | None, str | None]:
-    """Run on from the bad tick to the next keyframe: its tick, both states there, and what went wrong on the way."""
+    """Run on from the bad tick to the next keyframe: its tick, both states there, and what went wrong on the way.
+
+    hashes: those on the way are added.
+    """
     keyframe = cursor.tape.keyframe_after(tick)
     if keyframe is None:
         return None, None, None, "the tape has no later keyframe, so that recorded values are not known"
@@ -133,15 +179,11 @@ def _compare_at_next_keyframe(
         recorded = cursor.tape.snapshot(keyframe)
         while cursor.tick != keyframe.tick:
             cursor.advance()
+            hashes.append(cursor.state.hash())
     except (CorruptError, TornError, MissingTickError) as error:
         return None, None, None, f"the next keyframe cannot be reached: {error}"
-    except Exception as error:  # noqa: BLE001 - a diverged simulation may fail in any way; that is a finding too
-        return (
-            keyframe.tick,
-            recorded,
-            None,
-            f"going on from the bad tick, the step raised {type(error).__name__}: {error}",
-        )
+    except SimulationFailedError as error:  # A diverged simulation may fail in any way; that is a finding too.
+        return keyframe.tick, recorded, None, f"going on from the bad tick, at {error}"
     return keyframe.tick, recorded, cursor.state.snapshot(), None
 
 

@@ -146,6 +146,9 @@ class State:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __repr__(self) -> str:
+        return f"<State of {len(self)} fields, {self.layout.size_bytes} bytes>"
+
     def count(self, name: str) -> int:
         """Rows in use of the table, or bytes in use of the blob, called name."""
         return int(self._counts[self._count_index[name]])

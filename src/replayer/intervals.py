@@ -1,0 +1,225 @@
+"""Re-simulate the intervals of a tape, each in a process of its own, and compare every hash.
+
+Intervals are independent, because every keyframe is a starting point. Each is verified in a process forked from one
+that has simulated nothing, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's
+global, a random generator) is not carried from one interval into the next, where it would hide that it is missing from
+the keyframe. So the results are the same for any number of processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import attrs
+
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.recording import KeyframePlace
+from replayer.cursor import Cursor
+from replayer.tape import Tape
+from replayer.worlds import Factory, make_simulation
+
+TELL_S = 0.1  # A worker says that often how far it is.
+
+
+@attrs.frozen
+class Interval:
+    """What one keyframe leads to.
+
+    Attributes:
+        place: of the keyframe.
+        final_tick: the last tick that is compared: the next keyframe's, or the last of the tape.
+    """
+
+    place: KeyframePlace
+    final_tick: int
+
+
+@attrs.frozen
+class IntervalResult:
+    """What came of an interval.
+
+    Attributes:
+        interval: which.
+        proved: the first and the last of the ticks whose state has the recorded hash; None if there are none.
+        bad_tick: the first with another one; None if there is none.
+        actual_hash: the hash that it had.
+        problem: why some ticks could not be verified; None if all were, or if the recording says itself why.
+        keyframe_problem: why the keyframe gives no state; None if it does.
+    """
+
+    interval: Interval
+    proved: tuple[int, int] | None = None
+    bad_tick: int | None = None
+    actual_hash: int = 0
+    problem: RecordingError | None = None
+    keyframe_problem: RecordingError | None = None
+
+
+def list_intervals(tape: Tape) -> list[Interval]:
+    """The intervals of a tape in the order of their ticks; the first one includes the first tick's own state."""
+    places = tape.keyframes
+    finals = [*(place.tick for place in places[1:]), tape.last_tick]
+    return [Interval(place, final) for place, final in zip(places, finals, strict=True)]
+
+
+def verify_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], None]) -> IntervalResult:
+    """Re-simulate one interval, comparing each tick's hash; tell is called with the number of ticks compared.
+
+    If the interval's keyframe gives no state, the one before it is where the simulation starts.
+    Raises SimulationFailedError if the simulation raises.
+    """
+    tape, first_tick = cursor.tape, interval.place.tick
+    proved, problem, keyframe_problem = None, None, None
+    try:
+        try:
+            cursor.put(first_tick, tape.snapshot(interval.place))
+        except (CorruptError, TornError) as error:
+            keyframe_problem = error
+            cursor.place_before(first_tick)
+        while cursor.tick != first_tick:
+            cursor.advance()
+        actual_hash = cursor.state.hash()
+        recorded_hash = actual_hash if first_tick == tape.first_tick else _recorded_hash(tape, first_tick)
+        if recorded_hash not in (None, actual_hash):
+            return IntervalResult(interval, proved, first_tick, actual_hash, None, keyframe_problem)
+        if recorded_hash is not None:
+            proved = (first_tick, first_tick)
+        for tick in range(first_tick + 1, interval.final_tick + 1):
+            cursor.advance()
+            actual_hash = cursor.state.hash()
+            if actual_hash != tape.frame(tick).state_hash:
+                return IntervalResult(interval, proved, tick, actual_hash, None, keyframe_problem)
+            proved = (tick if proved is None else proved[0], tick)
+            tell(tick - first_tick)
+    except (CorruptError, TornError, MissingTickError) as error:
+        if not isinstance(error, MissingTickError) or not _is_dropped(tape, error.tick):
+            problem = error
+    return IntervalResult(interval, proved, None, 0, problem, keyframe_problem)
+
+
+def _recorded_hash(tape: Tape, tick: int) -> int | None:
+    """What the frame of a tick says; None if it is lost, which costs nothing behind a keyframe."""
+    try:
+        return tape.frame(tick).state_hash
+    except (CorruptError, TornError, MissingTickError):
+        return None
+
+
+def _is_dropped(tape: Tape, tick: int) -> bool:
+    """Whether the recording itself says that it has no frame of this tick."""
+    return any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops)
+
+
+def run_intervals(
+    tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int, tell: Callable[[int], None]
+) -> Iterator[IntervalResult]:
+    """The results of the intervals, in their order; at most jobs processes at a time.
+
+    tell: called with the number of ticks that are compared in intervals whose results were not given yet.
+    Raises what the simulation raises, as SimulationFailedError.
+    """
+    # Forked, so that a factory defined in a script or a notebook reaches the workers without pickling, and a script
+    # without a __main__ guard is not run again.
+    context = multiprocessing.get_context("fork")
+    running: dict[Any, tuple[int, BaseProcess]] = {}
+    done: dict[int, IntervalResult] = {}
+    compared: dict[int, int] = {}
+    started = 0
+    try:
+        for index in range(len(intervals)):
+            while index not in done:
+                while len(running) < jobs and started < len(intervals):
+                    ours, theirs = context.Pipe(duplex=False)
+                    process: BaseProcess = context.Process(
+                        target=_verify_alone, args=(theirs, tape, world, intervals[started])
+                    )
+                    _start(process)
+                    theirs.close()
+                    running[ours] = (started, process)
+                    started += 1
+                for ready in wait(list(running)):
+                    number, process = running[ready]
+                    received = _receive(ready, process, intervals[number])
+                    if isinstance(received, IntervalResult):
+                        done[number] = received
+                        del running[ready]
+                        received = intervals[number].final_tick - intervals[number].place.tick
+                    compared[number] = received
+                tell(sum(compared.values()))
+            compared.pop(index)
+            yield done.pop(index)
+    finally:
+        for pipe, (_, process) in running.items():
+            process.terminate()
+            process.join()
+            pipe.close()
+
+
+def _start(process: BaseProcess) -> None:
+    # Ctrl-C goes to all processes of a terminal. The parent ends the workers; they wait for that, with nothing to say.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        # Python 3.12 warns of forking beside other threads, whose locks stay locked in the child. The child takes none
+        # of ours: it reads the tape with pread and runs the simulation.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _verify_alone(pipe: Connection, tape: Tape, world: Factory | None, interval: Interval) -> None:
+    """The whole life of a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    told_s = time.monotonic()
+
+    def tell(ticks: int) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s > TELL_S:
+            told_s = time.monotonic()
+            pipe.send(ticks)
+
+    try:
+        pipe.send(verify_interval(Cursor(tape, make_simulation(tape, world)), interval, tell))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
+        cause = error.__cause__
+        (cause or error).add_note("".join(traceback.format_exception(error)))
+        for sent in (error, cause):
+            try:
+                pipe.send(sent)
+            except (TypeError, AttributeError, ValueError):  # Pickle's ways to say that it cannot.
+                pipe.send(RuntimeError(f"{type(sent).__name__}: {sent}"))
+
+
+def _receive(pipe: Any, process: BaseProcess, interval: Interval) -> IntervalResult | int:
+    """What a worker sent; its last words close the pipe. Raises what went wrong in it, or RuntimeError if it died."""
+    try:
+        received = pipe.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(
+            f"the process that verified ticks {interval.place.tick} to {interval.final_tick} died with exit code "
+            f"{process.exitcode}"
+        ) from None
+    if isinstance(received, int):
+        return received
+    cause = None
+    if not isinstance(received, IntervalResult):
+        try:
+            cause = pipe.recv()
+        except Exception:  # noqa: BLE001 - an exception of the user's that cannot be made again from its pickle
+            cause = None
+    pipe.close()
+    process.join()
+    if isinstance(received, IntervalResult):
+        return received
+    raise received from cause
