@@ -162,7 +162,8 @@ def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) ->
         except MissingTickError as error:
             copy.frames(frames)
             frames = []
-            gap_end = next((gap[1] for gap in recording.missing_ticks() if gap[0] <= tick <= gap[1]), tick)
+            gap = recording.gap_at(tick)
+            gap_end = gap[1] if gap is not None else tick
             copy.drop(tick, min(gap_end, last), why_missing(recording, tick, error))
             tick = gap_end
         tick += 1
@@ -181,8 +182,8 @@ def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframePlace) ->
 
 def why_missing(recording: Recording, tick: int, error: RecordingError) -> str:
     """Why there is no frame of tick: what the recording itself says, if it says something, else the error."""
-    said = next((drop.why for drop in recording.drops if drop.first_tick <= tick <= drop.last_tick), None)
-    return said or (error.why if isinstance(error, MissingTickError) else str(error))
+    said = recording.drop_at(tick)
+    return said.why if said is not None else (error.why if isinstance(error, MissingTickError) else str(error))
 
 
 def copied_meta(assembled: Assembled, **more: Any) -> bytes:

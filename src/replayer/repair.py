@@ -7,6 +7,8 @@ ticks whose frames are lost get a DROP block.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,8 +19,11 @@ import attrs
 from recorder.copying import TapeCopy, copied_meta, why_missing
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.block import Flags
+from recorder.format.contents import Damage
 from recorder.format.frame import Frame
+from recorder.format.limits import BLOCK_TICKS_MAX, PIECE_RAW_BYTES
 from recorder.format.recording import KeyframePlace
+from recorder.format.segment import Segment
 from replayer.cursor import Cursor, MismatchError
 from replayer.tape import Tape
 from replayer.worlds import Factory, UnfitSimulationError, make_simulation
@@ -151,14 +156,13 @@ class _Repair:
         if not isinstance(interval, int) or interval < 1:
             return []
         ticks: list[int] = []
+        neighbours = {segment.number: _Neighbours(segment) for segment in self._tape.segments}
         for damage in self._tape.damages:
-            segment = next((s for s in self._tape.segments if s.number == damage.segment), None)
-            if segment is None or damage.torn:
+            around = neighbours[damage.segment].of(damage) if damage.segment in neighbours else None
+            if around is None or damage.torn:
                 continue
-            entries = [entry for part in segment.parts for entry in part.load().entries() if entry.tick_count]
-            before = max((entry.final_tick for entry in entries if entry.offset < damage.offset), default=None)
-            after = min((entry.first_tick for entry in entries if entry.offset >= damage.end_offset), default=None)
-            if before is not None and after is not None and after - before <= 2 * interval:
+            before, after = around
+            if after - before <= 2 * interval:
                 ticks += range(-(-before // interval) * interval, after, interval)
         return ticks
 
@@ -227,24 +231,28 @@ class _Repair:
     def _copy_frames(self, copy: TapeCopy, first: int, last: int) -> int:
         """Copy the frames of these ticks; where there are none, write that down. The tick to go on with."""
         frames: list[Frame] = []
-        lost_from, why = 0, ""
-        for tick in range(first, last + 1):
-            try:
-                frame = self._tape.frame(tick)
-            except (CorruptError, TornError, MissingTickError) as error:
+        gathered_bytes = 0
+        lost: tuple[int, int, str] | None = None
+        for run in self._tape.recording.runs(first, last):
+            if run.error is not None:
+                why = lost[2] if lost else why_missing(self._tape.recording, run.first_tick, run.error)
+                lost = (lost[0] if lost else run.first_tick, run.last_tick, why)
                 copy.frames(frames)
                 frames = []
-                if not lost_from:
-                    lost_from = tick
-                    why = why_missing(self._tape.recording, tick, error)
                 continue
-            if lost_from:
-                self._note_lost(copy, lost_from, tick - 1, why)
-                lost_from = 0
-            frames.append(frame)
+            if lost is not None:
+                self._note_lost(copy, *lost)
+                lost = None
+            frames += run.frames
+            gathered_bytes += sum(len(frame.encoded_inputs) for frame in run.frames)
+            if (
+                gathered_bytes > PIECE_RAW_BYTES or len(frames) > BLOCK_TICKS_MAX
+            ):  # All may be more than fits into memory.
+                copy.frames(frames)
+                frames, gathered_bytes = [], 0
         copy.frames(frames)
-        if lost_from:
-            self._note_lost(copy, lost_from, last, why)
+        if lost is not None:
+            self._note_lost(copy, *lost)
         return max(first, last + 1)
 
     def _note_lost(self, copy: TapeCopy, first: int, last: int, why: str) -> None:
@@ -305,6 +313,24 @@ class _Repair:
             return None, f"re-simulating raised {type(error).__name__}: {error}"
         self._last_rebuilt = (tick, cursor.state.snapshot())
         return self._last_rebuilt[1], ""
+
+
+class _Neighbours:
+    """The ticks before and after each place of a segment, found without going through its blocks for each damage."""
+
+    def __init__(self, segment: Segment) -> None:
+        entries = [entry for part in segment.parts for entry in part.load().entries() if entry.tick_count]
+        self._offsets = [entry.offset for entry in entries]
+        self._last_before = [*itertools.accumulate((entry.final_tick for entry in entries), max)]
+        self._first_after = [*itertools.accumulate((entry.first_tick for entry in reversed(entries)), min)][::-1]
+
+    def of(self, damage: Damage) -> tuple[int, int] | None:
+        """The last tick of the frames before a damage and the first of those behind it; None if it has not both."""
+        before = bisect.bisect_left(self._offsets, damage.offset) - 1
+        after = bisect.bisect_left(self._offsets, damage.end_offset)
+        if before < 0 or after == len(self._offsets):
+            return None
+        return self._last_before[before], self._first_after[after]
 
 
 def _simulation_of(tape: Tape, world: Factory | None) -> tuple[Simulation | None, str]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from recorder.console import bytes_text
-from recorder.errors import RecordingError
+from recorder.errors import UnsupportedVersionError
 from recorder.format.contents import Damage
 from recorder.format.frame import Frame
+from recorder.format.gaps import merged
 from replayer.desync.dump import difference_lines
 from replayer.desync.finding import Finding
 from replayer.repair import RepairReport
@@ -84,32 +85,17 @@ def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
     facts["damaged_blocks"] = [str(problem) for problem in problems]
     if problems:
         facts["status"] = "corrupt"
-        unread = _ticks_that_fail(tape)
-        facts["missing_ticks"] = _ranges(
-            {tick for first, last in facts["missing_ticks"] for tick in range(first, last + 1)} | unread
-        )
+        facts["missing_ticks"] = [list(unread) for unread in _ticks_that_fail(tape)]
 
 
-def _ticks_that_fail(tape: Tape) -> set[int]:
-    """The ticks whose frames cannot be read."""
-    failed = set()
-    for tick in range(tape.first_tick + 1, tape.last_tick + 1):
-        try:
-            tape.frame(tick)
-        except RecordingError:
-            failed.add(tick)
-    return failed
-
-
-def _ranges(ticks: set[int]) -> list[list[int]]:
-    """Ticks as ranges, first and last."""
-    ranges: list[list[int]] = []
-    for tick in sorted(ticks):
-        if ranges and ranges[-1][1] == tick - 1:
-            ranges[-1][1] = tick
-        else:
-            ranges.append([tick, tick])
-    return ranges
+def _ticks_that_fail(tape: Tape) -> list[tuple[int, int]]:
+    """The ranges of ticks whose frames cannot be read."""
+    first, last = tape.first_tick + 1, tape.last_tick
+    try:
+        runs = tape.recording.runs(first, last)
+        return merged([(run.first_tick, run.last_tick) for run in runs if run.error is not None])
+    except UnsupportedVersionError:  # This program must not read any of them.
+        return [(first, last)] if first <= last else []
 
 
 def print_tape(facts: dict[str, Any]) -> None:

@@ -244,7 +244,7 @@ def verify_interval(cursor: Cursor, interval: Interval) -> IntervalResult:
 
 def _is_dropped(tape: Tape, tick: int) -> bool:
     """Whether the recording itself says that it has no frame of this tick."""
-    return any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops)
+    return tape.recording.drop_at(tick) is not None
 
 
 def _results(tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int) -> Iterator[IntervalResult]:
