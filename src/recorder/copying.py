@@ -30,11 +30,11 @@ from recorder.format.file_header import make_file_header
 from recorder.format.frame import Frame, encode_frame
 from recorder.format.keyframe import encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES, PIECE_RAW_BYTES
+from recorder.format.plain_data import encode_plain
 from recorder.format.recording import KeyframePlace, Recording
 from recorder.logfile import TapeFiles, sync_folder
 from recorder.reading import OpenTape
 from recorder.segments import SegmentedLog
-from recorder.session import encode_small
 from sim.kernel.state import Snapshot
 
 
@@ -191,4 +191,4 @@ def copied_meta(assembled: Assembled, **more: Any) -> bytes:
     known = {key: value for key, value in assembled.meta.items() if key != "segment"}
     if isinstance(settings := known.get("settings"), dict):
         known["settings"] = {**settings, "keep_ticks": None, "keep_s": None}
-    return encode_small({"world": None, **known, **more}, "META")
+    return encode_plain({"world": None, **known, **more})  # decode_meta has seen that it fits.

@@ -25,16 +25,9 @@ from recorder.console import (
     version,
 )
 from replayer.desync.dump import write_state
+from replayer.overview import print_tape, tape_facts
 from replayer.repair import repair_tape
-from replayer.reports import (
-    print_repair,
-    print_report,
-    print_tape,
-    repair_facts,
-    report_facts,
-    tail_lines,
-    tape_facts,
-)
+from replayer.reports import print_repair, print_report, repair_facts, report_facts, tail_lines
 from replayer.show import describe_field, picture, state_summary, to_json
 from replayer.tail import Tail
 from replayer.tape import Tape

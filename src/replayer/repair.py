@@ -8,6 +8,7 @@ ticks whose frames are lost get a DROP block.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from recorder.format.frame import Frame
 from recorder.format.limits import BLOCK_TICKS_MAX, PIECE_RAW_BYTES
 from recorder.format.recording import KeyframePlace
 from recorder.format.segment import Segment
+from recorder.session import encode_small
 from replayer.cursor import Cursor, MismatchError
 from replayer.tape import Tape
 from replayer.worlds import Factory, UnfitSimulationError, make_simulation
@@ -129,8 +131,7 @@ class _Repair:
                 if self._progress is not None:
                     self._progress(keyframe.tick - first, last - first)
             self._copy_frames(copy, next_tick, last)
-            outcome = tape.outcome if tape.outcome is not None else {"reason": "repaired"}
-            copy.finish(outcome)
+            copy.finish(_outcome_of(tape))
         return RepairReport(target, first, last, self._copied, self._rebuilt, self._lost_keyframes, self._lost)
 
     # --- what there should be
@@ -313,6 +314,15 @@ class _Repair:
             return None, f"re-simulating raised {type(error).__name__}: {error}"
         self._last_rebuilt = (tick, cursor.state.snapshot())
         return self._last_rebuilt[1], ""
+
+
+def _outcome_of(tape: Tape) -> Any:
+    """The recording's own outcome if it is there, and is one that can be written."""
+    if tape.outcome is not None:
+        with contextlib.suppress(ValueError):
+            encode_small(tape.outcome, "outcome")
+            return tape.outcome
+    return {"reason": "repaired"}
 
 
 class _Neighbours:

@@ -9,20 +9,48 @@ import numpy as np
 from sim.kernel.registry import Config, World
 from sim.kernel.state import Snapshot
 
+JSON_LEVELS_MAX = 64  # A tape may nest plain data a thousand levels deep: more than the json module and people take.
+_LEFT_OUT = "…"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): " "}
 
-def to_json(value: Any) -> Any:
-    """value with arrays as nested lists and bytes as hexadecimal text, ready for the json module."""
+
+def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
+    """value with arrays as nested lists and bytes as hexadecimal text, ready for the json module.
+
+    levels: of nesting; what lies deeper is left out.
+    """
+    if isinstance(value, dict | list | tuple) and not levels:
+        return _LEFT_OUT
     if isinstance(value, dict):
-        return {str(key): to_json(inner) for key, inner in value.items()}
+        return {str(key): to_json(inner, levels - 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json(inner) for inner in value]
+        return [to_json(inner, levels - 1) for inner in value]
+    if isinstance(value, np.clongdouble):
+        return [float(value.real), float(value.imag)]
+    if isinstance(value, np.longdouble):
+        return float(value)  # Its own tolist gives it back as it is.
     if isinstance(value, np.ndarray | np.generic):
-        return to_json(value.tolist())
+        return to_json(value.tolist(), JSON_LEVELS_MAX)  # At most 32 axes.
     if isinstance(value, bytes | bytearray):
         return value.hex()
     if isinstance(value, complex):
         return [value.real, value.imag]
     return value
+
+
+def plain_text(text: str) -> str:
+    """text without characters that a terminal would obey: a tape's words are anybody's."""
+    return text.translate(_CONTROLS)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 tick, 2,000 ticks."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def tick_range(first: int, last: int) -> str:
+    """A first and a last tick in words."""
+    return f"tick {first:,}" if first == last else f"ticks {first:,} to {last:,}"
 
 
 def field_summary(snapshot: Snapshot, name: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from recorder.format.drop import Drop
 from recorder.format.encoder import drop_piece
 from recorder.format.gaps import drop_at, gap_at, merged, share_out
 from replayer import Tape
+from replayer.overview import tape_facts
 from replayer.repair import repair_tape
-from replayer.reports import tape_facts
 from replayer.verify import verify_tape
 
 from oracle.hostile_tapes import Still, frames, full, write_tape
