@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +31,7 @@ from recorder.format.file_header import make_file_header
 from recorder.format.frame import Frame, encode_frame
 from recorder.format.keyframe import encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES, PIECE_RAW_BYTES
+from recorder.format.places import OptionalBlock, optional_blocks
 from recorder.format.plain_data import encode_plain
 from recorder.format.recording import KeyframePlace, Recording
 from recorder.logfile import TapeFiles, sync_folder
@@ -95,8 +97,9 @@ class TapeCopy:
         self._log.put([drop_piece(first_tick, last_tick, why)])
         self._log.write()
 
-    def other(self, kind: int, payload: bytes, first_tick: int) -> None:
-        """Add a block that this program does not know but that may be skipped."""
+    def optional(self, block: OptionalBlock) -> None:
+        """Add a block that this program need not know. Raises CorruptError or TornError if it is damaged."""
+        payload, kind, first_tick = block.payload(), block.entry.kind, block.entry.first_tick
         for start in range(0, max(1, len(payload)), PIECE_RAW_BYTES):
             flags = Flags.CONTINUATION if start else Flags(0)
             flags |= Flags.CONTINUES if start + PIECE_RAW_BYTES < len(payload) else Flags(0)
@@ -143,11 +146,16 @@ def copy_run(source: str | os.PathLike[str], target: str | os.PathLike[str], out
         first, last = recording.first_tick, recording.last_tick
         with TapeCopy(target, assembled.run_id, copied_meta(assembled)) as copy:
             places = recording.keyframes
+            others = deque(recording.believing_index(lambda: optional_blocks(recording.segments)))
             next_tick = first + 1
             for place in places:
                 next_tick = _copy_frames(recording, copy, next_tick, place.tick)
+                while others and others[0].position < (place.segment, place.entry.offset):
+                    copy.optional(others.popleft())
                 copy_keyframe(recording, copy, place)
             _copy_frames(recording, copy, next_tick, last)
+            for other in others:
+                copy.optional(other)
             copy.finish(outcome)
     return first, last
 

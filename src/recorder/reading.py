@@ -53,8 +53,9 @@ class OpenTape:
         """The same files, as they were when assemble looked at them, made into a recording once more."""
         try:
             return assemble(self._sources, self._journal, believe_index=believe_index)
-        except NoTapeError as error:
-            raise UnreadableError(os.fspath(self.path), f"this is no tape: {error}") from None
+        except NoTapeError:
+            empty = not any(source.size_bytes for source in self._sources)
+            raise UnreadableError(os.fspath(self.path), no_tape(empty=empty)) from None
 
     def _open_segment(self, number: int) -> Source:
         path = segment_path(self.path, number)
@@ -83,6 +84,11 @@ class OpenTape:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def no_tape(*, empty: bool) -> str:
+    """What to say of a file in which there is no block; which bytes were expected tells nobody anything."""
+    return "this is no tape: the file is empty" if empty else "this is no tape"
 
 
 def reader(descriptor: int) -> Read:

@@ -11,6 +11,7 @@ import bisect
 import contextlib
 import itertools
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from recorder.format.block import Flags
 from recorder.format.contents import Damage
 from recorder.format.frame import Frame
 from recorder.format.limits import BLOCK_TICKS_MAX, PIECE_RAW_BYTES
-from recorder.format.recording import KeyframePlace
+from recorder.format.places import KeyframePlace, optional_blocks
 from recorder.format.segment import Segment
 from recorder.session import encode_small
 from replayer.cursor import Cursor, MismatchError
@@ -34,6 +35,13 @@ from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]  # Ticks copied so far, ticks in all.
+
+
+class NothingToRepairError(MissingTickError):
+    """There is no state on the tape, and none can be made; ``damaged`` tells whether there was one."""
+
+    def __str__(self) -> str:
+        return self.why
 
 
 @attrs.frozen
@@ -47,6 +55,7 @@ class RepairReport:
         rebuilt_ticks: of keyframes that were re-simulated, and proved by the recorded hash.
         lost_keyframe_ticks: of keyframes that were damaged and could not be rebuilt, with the reason.
         lost_ticks: ranges, first and last, whose frames are lost, with the reason.
+        lost_optional: blocks of kinds that need not be known and are damaged: name of the kind and reason.
     """
 
     path: Path
@@ -56,6 +65,12 @@ class RepairReport:
     rebuilt_ticks: list[int]
     lost_keyframe_ticks: list[tuple[int, str]]
     lost_ticks: list[tuple[int, int, str]]
+    lost_optional: list[tuple[str, str]]
+
+    @property
+    def whole(self) -> bool:
+        """Nothing that was recorded is lost."""
+        return not (self.lost_ticks or self.lost_keyframe_ticks or self.lost_optional)
 
 
 def repair_tape(
@@ -70,7 +85,7 @@ def repair_tape(
     world: makes the simulation, for a tape that names no registered world; without any simulation, keyframes are copied
     but none is rebuilt.
 
-    Raises as Tape does on opening; FileExistsError if there is a target; MissingTickError if no tick can be had.
+    Raises as Tape does on opening; FileExistsError if there is a target; NothingToRepairError if no tick can be had.
     """
     with Tape(path) as tape:
         tape.distrust_index()
@@ -80,6 +95,8 @@ def repair_tape(
 # What a step raises when it meets a state or inputs that are not those of its own world.
 STEP_ERRORS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
 
+STOPPED_EARLY = "the recording stopped before its first keyframe was written"
+_KNOWN_KINDS = {"META", "FRAMES", "FULL", "DELTA", "END", "DROP", "INDEX"}
 _OTHER_HASH = "re-simulating gives another hash than the recorded one"
 
 
@@ -103,6 +120,10 @@ class _Repair:
         self._rebuilt: list[int] = []
         self._lost_keyframes: list[tuple[int, str]] = []
         self._lost: list[tuple[int, int, str]] = []
+        self._lost_optional = [
+            (d.kind, d.what) for d in tape.damages if d.kind is not None and d.kind not in _KNOWN_KINDS
+        ]
+        self._optional = deque(optional_blocks(tape.segments))
         self._full_copied = False
         self._full_seq = -1  # Number, in the original, of the full keyframe that was copied last.
         self._last_rebuilt: tuple[int, Snapshot] | None = None
@@ -127,12 +148,16 @@ class _Repair:
                 if keyframe.tick < first or (keyframe.tick == first and start is not None):
                     continue
                 next_tick = self._copy_frames(copy, next_tick, keyframe.tick)
+                if keyframe.place is not None:
+                    self._copy_optional(copy, (keyframe.place.segment, keyframe.place.entry.offset))
                 self._copy_keyframe(copy, keyframe)
                 if self._progress is not None:
                     self._progress(keyframe.tick - first, last - first)
             self._copy_frames(copy, next_tick, last)
+            self._copy_optional(copy, None)
             copy.finish(_outcome_of(tape))
-        return RepairReport(target, first, last, self._copied, self._rebuilt, self._lost_keyframes, self._lost)
+        lost = (self._lost_keyframes, self._lost, self._lost_optional)
+        return RepairReport(target, first, last, self._copied, self._rebuilt, *lost)
 
     # --- what there should be
 
@@ -177,8 +202,9 @@ class _Repair:
             if start is not None:
                 return first_frame - 1, start
         if readable is None:
-            why = "no keyframe can be read and none can be rebuilt: there is nothing to repair"
-            raise MissingTickError(0, why, damaged=bool(self._tape.check_blocks()))
+            damaged = bool(self._tape.check_blocks())
+            why = "no keyframe can be read and none can be rebuilt" if damaged else STOPPED_EARLY
+            raise NothingToRepairError(0, f"{why}: there is nothing to repair", damaged)
         return readable.tick, None
 
     def _note_lost_front(self, keyframes: Sequence[_Keyframe], first: int) -> None:
@@ -259,6 +285,16 @@ class _Repair:
     def _note_lost(self, copy: TapeCopy, first: int, last: int, why: str) -> None:
         copy.drop(first, last, why)
         self._lost.append((first, last, why))
+
+    def _copy_optional(self, copy: TapeCopy, position: tuple[int, int] | None) -> None:
+        """Copy the blocks of kinds that need not be known that stand before a position; None: all that are left."""
+        while self._optional and (position is None or self._optional[0].position < position):
+            block = self._optional.popleft()
+            try:
+                copy.optional(block)
+            except (CorruptError, TornError) as error:
+                kind = error.kind if isinstance(error, CorruptError) else None
+                self._lost_optional.append((kind or f"kind {block.entry.kind}", str(error)))
 
     def _copy_keyframe(self, copy: TapeCopy, keyframe: _Keyframe) -> None:
         """Copy a keyframe as it is if its state is proved, else rebuild it as a full one."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,34 @@ from recorder.format.frame import Frame
 from replayer.desync.dump import difference_lines
 from replayer.desync.finding import Finding
 from replayer.repair import RepairReport
-from replayer.show import to_json
+from replayer.show import counted, plain_text, tick_range, to_json
 from replayer.tail import Ended, KeyframeSeen, Missed, Seen, Tail
+from replayer.timeline import SeekReport
 from replayer.verify import Report
+
+
+def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, Any]) -> dict[str, Any]:
+    """What ``replay seek --json`` prints."""
+    return {
+        "tick": report.tick,
+        "state_hash": f"{report.state_hash:016x}",
+        "keyframe_tick": report.keyframe_tick,
+        "simulated_ticks": report.simulated_ticks,
+        "milliseconds": round(report.milliseconds, 3),
+        "summary": summary,
+        "fields": to_json(fields),
+    }
+
+
+def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
+    """Print how a seek went and what the state is like."""
+    print(
+        f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
+        f"{counted(report.simulated_ticks, 'tick')} re-simulated, {report.milliseconds:.1f} ms"
+    )
+    print(f"  state hash: {report.state_hash:016x}, as recorded")
+    for name, text in summary.items():
+        print(f"  {name}: {text}")
 
 
 def report_facts(report: Report) -> dict[str, Any]:
@@ -36,11 +63,14 @@ def report_facts(report: Report) -> dict[str, Any]:
 def print_report(path: Path, report: Report) -> None:
     """Print what ``replay verify`` says, on one screen."""
     if report.ok:
-        if report.dropped_ticks:
+        if not report.tick_count:
+            print(f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe")
+        elif report.dropped_ticks:
             _print_proved_part(path, report)
         else:
             sealed = "" if report.status == "intact" else "; the tape is not sealed"
-            print(f"{path}: all {report.tick_count:,} ticks are the same{sealed}")
+            same = "the one tick is" if report.tick_count == 1 else f"all {report.tick_count:,} ticks are"
+            print(f"{path}: {same} the same{sealed}")
         return
     if report.first_bad is not None:
         print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it are the same")
@@ -49,7 +79,7 @@ def print_report(path: Path, report: Report) -> None:
     else:
         print(f"{path}: corrupt; {report.verified_ticks:,} of {report.tick_count:,} ticks are proved the same")
     for problem in report.problems:
-        print(f"  {problem}")
+        print(f"  {plain_text(str(problem))}")
     if report.dump_path is not None:
         print(f"  dump: {report.dump_path}")
 
@@ -86,26 +116,32 @@ def repair_facts(report: RepairReport) -> dict[str, Any]:
         "rebuilt_ticks": report.rebuilt_ticks,
         "lost_keyframes": [{"tick": tick, "why": why} for tick, why in report.lost_keyframe_ticks],
         "lost_ticks": [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in report.lost_ticks],
+        "lost_optional": [{"kind": kind, "why": why} for kind, why in report.lost_optional],
     }
 
 
-def print_repair(source: Path, report: RepairReport) -> None:
-    """Print what ``replay repair`` did."""
+def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> None:
+    """Print what ``replay repair`` did. sim: what was given as --sim, which the next command needs as well."""
+    hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     print(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
     print(f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and proved by hash")
     for tick in report.rebuilt_ticks:
         print(f"  rebuilt: the keyframe of tick {tick:,}")
     for tick, why in report.lost_keyframe_ticks:
-        print(f"  lost: the keyframe of tick {tick:,}: {why}")
+        print(f"  lost: the keyframe of tick {tick:,}: {plain_text(why)}")
     for first, last, why in report.lost_ticks:
-        print(f"  lost: ticks {first:,} to {last:,}: {why}")
-    if not report.lost_ticks and not report.lost_keyframe_ticks:
+        print(f"  lost: {tick_range(first, last)}: {plain_text(why)}")
+    for kind, why in report.lost_optional:
+        print(f"  lost: a block that may be skipped ({kind}): {plain_text(why)}")
+    if report.whole:
         print("  nothing is lost")
-    print(f"next: replay verify {report.path}")
+    print(f"next: replay verify {shlex.quote(str(report.path))}{hint}")
 
 
-def tail_lines(tail: Tail, last: int, *, follow: bool, as_json: bool) -> Iterator[str]:
-    """The lines that ``replay tail`` prints: the last ticks that are there, then what comes."""
+def tail_lines(
+    tail: Tail, last: int, *, follow: bool, as_json: bool, wait: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
+    """The lines that ``replay tail`` prints: the last ticks that are there, then what comes. wait: when nothing does."""
     there: deque[Seen] = deque()  # The last ticks, and what stands between them.
     kept, hidden, ended = 0, 0, None
     for seen in tail.news():
@@ -118,12 +154,12 @@ def tail_lines(tail: Tail, last: int, *, follow: bool, as_json: bool) -> Iterato
             if isinstance(there.popleft(), Frame):
                 kept, hidden = kept - 1, hidden + 1
     if hidden and not as_json:
-        yield f"… {hidden:,} ticks before these"
+        yield f"… {counted(hidden, 'tick')} before these"
     yield from (_tail_line(seen, as_json=as_json) for seen in there)
     if ended is not None:
         yield _tail_line(ended, as_json=as_json)
     elif follow:
-        yield from (_tail_line(seen, as_json=as_json) for seen in tail.follow())
+        yield from (_tail_line(seen, as_json=as_json) for seen in tail.follow(wait=wait))
 
 
 def _tail_line(seen: Seen, *, as_json: bool) -> str:
@@ -140,11 +176,11 @@ def _tail_line(seen: Seen, *, as_json: bool) -> str:
             text = f"{'full' if seen.is_full else 'delta'} keyframe of tick {seen.tick:,}"
         case Missed():
             facts = {"missed": [seen.first_tick, seen.last_tick], "why": seen.why}
-            text = f"missing: ticks {seen.first_tick:,} to {seen.last_tick:,}: {seen.why}"
+            text = f"missing: {tick_range(seen.first_tick, seen.last_tick)}: {seen.why}"
         case Damage():
             facts = {"damaged": [seen.offset, seen.end_offset], "segment": seen.segment, "what": seen.what}
             text = f"damaged: bytes {seen.offset:,} to {seen.end_offset:,}: {seen.what}"
         case Ended():
             facts = {"ended": to_json(seen.outcome)}
             text = f"sealed: {json.dumps(facts['ended'])}"
-    return json.dumps(facts) if as_json else text
+    return json.dumps(facts) if as_json else plain_text(text)

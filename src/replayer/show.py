@@ -94,6 +94,17 @@ def _number(value: Any) -> str:
     )
 
 
+def field_lines(array: np.ndarray[Any, Any], *, whole: bool) -> list[str]:
+    """A field's values as lines of text; if not whole, of many only the first and the last ones, and how many there are."""
+    if whole or array.size <= _FEW_VALUES:
+        return np.array2string(array, threshold=max(array.size, 1) + 1).split("\n")
+    lines = np.array2string(array, threshold=_FEW_VALUES, edgeitems=3).split("\n")
+    return [*lines, f"({' × '.join(f'{size:,}' for size in array.shape)} values; --all shows every one)"]
+
+
+_FEW_VALUES = 24  # What a glance takes in.
+
+
 def picture(field: np.ndarray[Any, Any], width: int) -> list[str]:
     """A two-dimensional field as lines of text, darker where it is larger; (height, width) in, row 0 on top.
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import RecordingError
-from recorder.format.block import Kind
+from recorder.format.block import OPTIONAL_KIND, Kind
 from recorder.format.contents import LazyPart
 from recorder.format.frame import Frame
 from recorder.format.index import Entry, Part
@@ -62,6 +62,41 @@ class FrameRun:
     last_tick: int
     frames: Sequence[Frame]
     error: RecordingError | None
+
+
+@attrs.frozen
+class OptionalBlock:
+    """A block of a kind that this program need not know.
+
+    Attributes:
+        segment: that it is in.
+        entry: of its first piece.
+        end_offset: where its last piece ends at the latest.
+    """
+
+    segment: Segment
+    entry: Entry
+    end_offset: int
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Where it stands among all blocks of the tape."""
+        return self.segment.number, self.entry.offset
+
+    def payload(self) -> bytes:
+        """What is in it, its pieces put together. Raises CorruptError or TornError."""
+        return self.segment.joined(self.entry, self.end_offset)
+
+
+def optional_blocks(segments: Sequence[Segment]) -> list[OptionalBlock]:
+    """All blocks of kinds that may be skipped, but for INDEX, in file order. Raises as reading an index does."""
+    found: list[OptionalBlock] = []
+    for segment in segments:
+        for part in (lazy.load() for lazy in segment.parts):
+            kinds = part.columns["kind"]
+            rows = np.flatnonzero((kinds & OPTIONAL_KIND != 0) & (kinds != Kind.INDEX)).tolist()
+            found += [OptionalBlock(segment, part.entry(row), part.end_of(row)) for row in rows]
+    return found
 
 
 class Place:
