@@ -177,7 +177,7 @@ def _next_step(facts: dict[str, Any]) -> Iterator[str]:
     """The command that helps, ready to be pasted into a shell or a script."""
     path = shlex.quote(facts["tape"])
     if facts["status"] == "corrupt" or (facts["sealed"] and facts["damages"]):
-        yield f"next: replay repair {path}" + ("" if facts["world"] else " --sim module:factory")
+        yield f"next: replay repair {path}"
     elif not facts["sealed"] and not facts["being_written"] and facts["can_be_resumed"]:
         how = f"record resume {path}" if facts["world"] else f"recorder.resume({facts['tape']!r}, simulation)"
         yield f"next: {how}  # goes on where it stopped"
