@@ -18,7 +18,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token
 from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
 from cyclopts.validators import Number
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from recorder.errors import (
     CorruptError,
@@ -44,7 +44,15 @@ def version() -> str:
 
 
 class UsageError(ValueError):
-    """Something that a command was asked for cannot be; the message is the one line that is shown."""
+    """Something that a command was asked for cannot be; the message is the one line that is shown.
+
+    Attributes:
+        code: the exit code.
+    """
+
+    def __init__(self, message: str, code: int = USAGE) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -64,16 +72,26 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
-def run_app(app: App, arguments: Sequence[str] | None) -> int:
+OnError = Callable[[BaseException, str, int], None]  # The mistake, its line, the exit code.
+
+
+def run_app(
+    app: App,
+    arguments: Sequence[str] | None,
+    on_error: OnError | None = None,
+    unnamed: str | None = None,
+) -> int:
     """Run a command line and return its exit code; a user's mistake gives one line on stderr and no traceback.
 
+    on_error: called with the mistake, that line and the exit code, to say it in another way, too.
+    unnamed: what the system means where it refuses something and does not say what.
     Any other exception is a defect, ours or the simulation's, and keeps its traceback.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without × or → gets a ? and no traceback.
     try:
-        code = _run(app, arguments)
+        code = _run(app, arguments, on_error, unnamed)
         if sys.stdout is not None:
             sys.stdout.flush()  # Now, and not when the interpreter ends, which has lines of its own for a failure.
     except BrokenPipeError:
@@ -83,11 +101,11 @@ def run_app(app: App, arguments: Sequence[str] | None) -> int:
     except OSError as error:
         code = USAGE
         _silence(sys.stdout)
-        _show(_one_line(error))
+        _show(_one_line(OSError(error.errno, error.strerror, "standard output")))
     return code
 
 
-def _run(app: App, arguments: Sequence[str] | None) -> int:
+def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, unnamed: str | None) -> int:
     try:
         result = app(
             arguments, exit_on_error=False, print_error=False, result_action="return_value", console=_PipeConsole()
@@ -99,10 +117,31 @@ def _run(app: App, arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         raise
     except (RecordingError, ConfigError, UnknownWorldError, UsageError, CycloptsError, OSError) as error:
-        _show(_one_line(error))
-        if isinstance(error, MissingTickError) and error.damaged:
-            return CORRUPT
-        return next(code for kind, code in _CODES if isinstance(error, kind))
+        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+            error.filename = _culprit(unnamed)
+        line, code = _one_line(error), _code_of(error)
+        _show(line)
+        if on_error is not None:
+            on_error(error, line, code)
+        return code
+
+
+def _culprit(unnamed: str | None) -> str | None:
+    """What the system means where it refuses something and does not say what: the output, if that fails again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence(sys.stdout)
+        return "standard output"
+    return unnamed
+
+
+def _code_of(error: BaseException) -> int:
+    if isinstance(error, UsageError):
+        return error.code
+    if isinstance(error, MissingTickError) and error.damaged:
+        return CORRUPT
+    return next(code for kind, code in _CODES if isinstance(error, kind))
 
 
 class _PipeConsole(Console):
@@ -187,6 +226,9 @@ NotNegative = Annotated[int, Parameter(converter=whole_number, validator=Number(
 Whole = Annotated[int, Parameter(converter=whole_number)]
 
 
+_TIME_WIDTH = 8  # Of what TimeRemainingColumn shows, and a blank.
+
+
 @contextmanager
 def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     """A progress bar on stderr if that is a terminal; gives a function that takes how far the work is."""
@@ -194,7 +236,12 @@ def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[f
     if quiet or not console.is_terminal:
         yield lambda _: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns: list[ProgressColumn] = [TextColumn("{task.description}"), MofNCompleteColumn()]
+    room = console.width - len(label) - 2 * len(str(total)) - 3  # What label and numbers leave for the rest.
+    if room > _TIME_WIDTH + 4:
+        columns.insert(1, BarColumn(min(40, room - _TIME_WIDTH - 1)))
+    if room >= _TIME_WIDTH:
+        columns.append(TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done: progress.update(task, completed=done)

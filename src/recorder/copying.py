@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -32,12 +33,13 @@ from recorder.format.file_header import MAGIC, make_file_header
 from recorder.format.frame import Frame, encode_frame
 from recorder.format.keyframe import encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES, PIECE_RAW_BYTES
+from recorder.format.places import OptionalBlock, optional_blocks
+from recorder.format.plain_data import encode_plain
 from recorder.format.recording import KeyframePlace, Recording
 from recorder.format.seal import TRAILER_BYTES, decode_trailer
 from recorder.logfile import FILE_MODE, LogFile, TapeFiles, give_name, lock, sync_folder
 from recorder.reading import OpenTape
 from recorder.segments import SegmentedLog
-from recorder.session import encode_small
 from sim.kernel.state import Snapshot
 
 TAKEN = "there is a file of this name already"
@@ -103,8 +105,9 @@ class TapeCopy:
         self._log.put([drop_piece(first_tick, last_tick, why)])
         self._log.write()
 
-    def other(self, kind: int, payload: bytes, first_tick: int) -> None:
-        """Add a block that this program does not know but that may be skipped."""
+    def optional(self, block: OptionalBlock) -> None:
+        """Add a block that this program need not know. Raises CorruptError or TornError if it is damaged."""
+        payload, kind, first_tick = block.payload(), block.entry.kind, block.entry.first_tick
         for start in range(0, max(1, len(payload)), PIECE_RAW_BYTES):
             flags = Flags.CONTINUATION if start else Flags(0)
             flags |= Flags.CONTINUES if start + PIECE_RAW_BYTES < len(payload) else Flags(0)
@@ -197,11 +200,16 @@ def copy_run(source: str | os.PathLike[str], target: str | os.PathLike[str], out
         first, last = recording.first_tick, recording.last_tick
         with TapeCopy(target, assembled.run_id, copied_meta(assembled)) as copy:
             places = recording.keyframes
+            others = deque(recording.believing_index(lambda: optional_blocks(recording.segments)))
             next_tick = first + 1
             for place in places:
                 next_tick = _copy_frames(recording, copy, next_tick, place.tick)
+                while others and others[0].position < (place.segment, place.entry.offset):
+                    copy.optional(others.popleft())
                 copy_keyframe(recording, copy, place)
             _copy_frames(recording, copy, next_tick, last)
+            for other in others:
+                copy.optional(other)
             copy.finish(outcome)
     return first, last
 
@@ -216,7 +224,8 @@ def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) ->
         except MissingTickError as error:
             copy.frames(frames)
             frames = []
-            gap_end = next((gap[1] for gap in recording.missing_ticks() if gap[0] <= tick <= gap[1]), tick)
+            gap = recording.gap_at(tick)
+            gap_end = gap[1] if gap is not None else tick
             copy.drop(tick, min(gap_end, last), why_missing(recording, tick, error))
             tick = gap_end
         tick += 1
@@ -235,8 +244,8 @@ def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframePlace) ->
 
 def why_missing(recording: Recording, tick: int, error: RecordingError) -> str:
     """Why there is no frame of tick: what the recording itself says, if it says something, else the error."""
-    said = next((drop.why for drop in recording.drops if drop.first_tick <= tick <= drop.last_tick), None)
-    return said or (error.why if isinstance(error, MissingTickError) else str(error))
+    said = recording.drop_at(tick)
+    return said.why if said is not None else (error.why if isinstance(error, MissingTickError) else str(error))
 
 
 def copied_meta(assembled: Assembled, **more: Any) -> bytes:
@@ -244,4 +253,4 @@ def copied_meta(assembled: Assembled, **more: Any) -> bytes:
     known = {key: value for key, value in assembled.meta.items() if key != "segment"}
     if isinstance(settings := known.get("settings"), dict):
         known["settings"] = {**settings, "keep_ticks": None, "keep_s": None}
-    return encode_small({"world": None, **known, **more}, "META")
+    return encode_plain({"world": None, **known, **more})  # decode_meta has seen that it fits.

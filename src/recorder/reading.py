@@ -75,8 +75,9 @@ class OpenTape:
         """The same files, as they were when assemble looked at them, made into a recording once more."""
         try:
             return assemble(self._sources, self._journal, believe_index=believe_index)
-        except NoTapeError as error:
-            raise UnreadableError(self._name, f"this is no tape: {error}") from None
+        except NoTapeError:
+            empty = not any(source.size_bytes for source in self._sources)
+            raise UnreadableError(self._name, no_tape(empty=empty)) from None
 
     def _open_segment(self, number: int) -> Source:
         path = segment_path(self.path, number)
@@ -113,6 +114,11 @@ def _is_segment(source: Source) -> bool:
         return decode_file_header(source.read(0, HEADER_BYTES)).segment == source.number
     except (CorruptError, TornError, UnsupportedVersionError):
         return False
+
+
+def no_tape(*, empty: bool) -> str:
+    """What to say of a file in which there is no block; which bytes were expected tells nobody anything."""
+    return "this is no tape: the file is empty" if empty else "this is no tape"
 
 
 def reader(descriptor: int) -> Read:

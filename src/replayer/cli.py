@@ -20,32 +20,24 @@ from recorder.console import (
     Positive,
     UsageError,
     Whole,
+    counted,
     progress_bar,
     run_app,
     version,
 )
-from recorder.factories import Factory, load_factory
-from replayer.desync.dump import write_state
-from replayer.repair import repair_tape
-from replayer.reports import (
-    print_repair,
-    print_report,
-    print_tape,
-    repair_facts,
-    report_facts,
-    tail_lines,
-    tape_facts,
-)
-from replayer.show import describe_field, picture, state_summary, to_json
+from recorder.errors import DesyncError
+from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
+from replayer.files import reading, write_state_whole, writing
+from replayer.overview import print_tape, tape_facts
+from replayer.repair import NothingToRepairError, repair_tape
+from replayer.reports import print_repair, print_report, print_seek, repair_facts, report_facts, seek_facts, tail_lines
+from replayer.show import describe_field, field_lines, plain_text, state_summary
 from replayer.tail import Tail
 from replayer.tape import Tape
 from replayer.timeline import SeekReport, Timeline
 from replayer.verify import check_seal, verify_tape
-from replayer.worlds import version_note
-from sim.kernel.registry import UnknownWorldError, World, find_world
-from sim.kernel.state import Snapshot
+from replayer.waiting import Waiting
 
-RECORDINGS_FOLDER = "recordings"
 STATUS_CODES = {"intact": SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}
 
 app = App(
@@ -89,13 +81,14 @@ def info(
     as_json
         Print one JSON object.
     """
-    with Tape(_choose(tape)) as opened:
+    path = choose(tape)
+    with reading(path), Tape(path) as opened:
         facts = tape_facts(opened, check=not fast)
-        if as_json:
-            print(json.dumps(facts, indent=1))
-        else:
-            print_tape(facts)
-        return STATUS_CODES[facts["status"]]
+    if as_json:
+        print(json.dumps(facts, indent=1))
+    else:
+        print_tape(facts)
+    return STATUS_CODES[facts["status"]]
 
 
 @app.command
@@ -105,6 +98,7 @@ def seek(
     *,
     tick: Whole,
     field: Annotated[list[str] | None, Parameter(name="--field", negative="")] = None,
+    all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     picture_wanted: Annotated[bool, Parameter(name="--picture", negative="")] = False,
     as_json: Json = False,
@@ -115,7 +109,8 @@ def seek(
 
     Example: replay seek run.tape --tick 2500 --field plants.energy --output state.npz
 
-    Exit code: 0 there, 1 desync (with a dump), 2 the tape has no such tick, 4 damage in the way.
+    Exit code: 0 there, 1 desync (with a dump), 2 the tape has no such tick, 3 it has none yet, 4 damage in the way,
+    5 no tape.
 
     Parameters
     ----------
@@ -125,10 +120,12 @@ def seek(
         Where to go; negative ones count from the end, -1 is the last.
     field
         Show this field's values too; may be given several times.
+    all_rows
+        On a terminal, show all values of a --field and not only the first and the last ones.
     output
         Write the whole state to this .npz file, one array a field.
     picture_wanted
-        Draw the world's layer (or the first --field that has two dimensions) as a map.
+        Draw the world's layer as a map, or the first --field that has two dimensions.
     as_json
         Print one JSON object.
     sim
@@ -136,48 +133,40 @@ def seek(
     dump_folder
         Where the dump of a desync goes; by default beside the tape.
     """
-    path = _choose(tape)
+    path, names = choose(tape), field or []
     if output is not None and output.suffix != ".npz":
         raise UsageError(f"{output}: a name that ends in .npz was expected")
-    with Timeline(path, _factory(sim), dump_folder=dump_folder or path.parent) as run:
-        report = _seek(run, tick, quiet=as_json)
-        snapshot = run.state.snapshot()
-        _ensure_fields(snapshot, field or [])
-        if output is not None:
-            write_state(output, snapshot)
-        world = _world(run.tape)
+    if picture_wanted and as_json:
+        raise UsageError("--picture is for people: with --json, take --field or --output")
+    with reading(path):
+        run = Timeline(path, factory_of(sim), dump_folder=dump_folder or path.parent)
+    with run:
+        with reading(path):
+            ensure_states(run.tape)
+            note_version(run.tape)
+            report = _seek(run, tick, quiet=as_json)
+        snapshot, world = run.state.snapshot(), world_of(run.tape)
         config = run.tape.meta["world"]["config"] if world is not None else {}
-        if as_json:
-            facts: dict[str, Any] = {
-                "tick": report.tick,
-                "state_hash": f"{report.state_hash:016x}",
-                "keyframe_tick": report.keyframe_tick,
-                "simulated_ticks": report.simulated_ticks,
-                "milliseconds": round(report.milliseconds, 3),
-                "summary": state_summary(snapshot, world, config),
-                "fields": {name: to_json(snapshot[name]) for name in field or []},
-            }
-            print(json.dumps(facts, indent=1))
-            return SAME
-        print(
-            f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
-            f"{report.simulated_ticks:,} ticks re-simulated, {report.milliseconds:.1f} ms"
-        )
-        print(f"  state hash: {report.state_hash:016x}, as recorded")
-        for name, text in state_summary(snapshot, world, config).items():
-            print(f"  {name}: {text}")
-        for name in field or []:
-            print(f"  {name}: {describe_field(snapshot, name)}")
-            print(f"    {snapshot[name]}".replace("\n", "\n    "))
-        if picture_wanted:
-            print("\n".join(_picture(snapshot, field or [], world)))
-        if output is not None:
-            print(f"  written: {output}")
+    ensure_fields(snapshot, names)
+    drawn = layer_picture(snapshot, names, world, shutil.get_terminal_size().columns) if picture_wanted else []
+    if output is not None:
+        write_state_whole(output, snapshot)
+    summary = state_summary(snapshot, world, config)
+    if as_json:
+        print(json.dumps(seek_facts(report, summary, {name: snapshot[name] for name in names}), indent=1))
+        return SAME
+    print_seek(path, report, summary)
+    for name in names:
+        print(f"  {name}: {describe_field(snapshot, name)}")
+        whole = all_rows or not sys.stdout.isatty()
+        print("\n".join(f"    {line}" for line in field_lines(snapshot[name], whole=whole)))
+    print("\n".join(drawn), end="\n" if drawn else "")
+    if output is not None:
+        print(f"  written: {output}")
     return SAME
 
 
 def _seek(run: Timeline, tick: int, *, quiet: bool) -> SeekReport:
-    _note_version(run.tape)
     with progress_bar("seeking", 1, quiet=quiet) as show:
         return run.seek(tick, lambda done, total: show(done / total))
 
@@ -214,16 +203,16 @@ def verify(
     dump_folder
         Where the dump of a desync goes; by default beside the tape.
     """
-    path = _choose(tape)
+    path = choose(tape)
     if fast:
         return _verify_headers(path, as_json=as_json)
-    with Tape(path) as opened:
-        _note_version(opened)
+    with reading(path), Tape(path) as opened:
+        note_version(opened)
         tick_count = opened.last_tick - opened.first_tick + 1 if opened.keyframes else 0
     with progress_bar("verifying", tick_count, quiet=as_json) as show:
         report = verify_tape(
             path,
-            _factory(sim),
+            factory_of(sim),
             jobs=jobs,
             progress=lambda done, _: show(done),
             dump_folder=dump_folder or path.parent,
@@ -238,7 +227,7 @@ def verify(
 
 
 def _verify_headers(path: Path, *, as_json: bool) -> int:
-    with Tape(path) as opened:
+    with reading(path), Tape(path) as opened:
         opened.distrust_index()
         seals = check_seal(opened)
         found = [damage.what if damage.torn else str(damage.as_error()) for damage in opened.damages]
@@ -246,12 +235,12 @@ def _verify_headers(path: Path, *, as_json: bool) -> int:
         problems += [f"segment {number} is missing" for number in opened.missing_segments]
         status = "corrupt" if seals else opened.status
         blocks = sum(len(segment.contents.entries) for segment in opened.segments)
-        if as_json:
-            print(json.dumps({"status": status, "blocks": blocks, "problems": problems}, indent=1))
-        else:
-            print(f"{path}: {status}, {blocks:,} blocks")
-            print("\n".join(f"  {problem}" for problem in problems), end="\n" if problems else "")
-        return STATUS_CODES[status]
+    if as_json:
+        print(json.dumps({"status": status, "blocks": blocks, "problems": problems}, indent=1))
+    else:
+        print(f"{path}: {status}, {counted(blocks, 'block')}")
+        print("\n".join(f"  {plain_text(problem)}" for problem in problems), end="\n" if problems else "")
+    return STATUS_CODES[status]
 
 
 @app.command
@@ -270,6 +259,9 @@ def tail(
     Only whole blocks are shown, so that a tick appears up to a second after it happened. Whoever writes the tape does
     not notice; if it dies, the tail waits for it to be resumed.
 
+    Exit code: 0 the recording was closed or Ctrl-C was pressed, 5 no tape; with --no-follow as replay info: 0 sealed
+    and whole, 3 incomplete, 4 corrupt.
+
     Parameters
     ----------
     tape
@@ -281,14 +273,21 @@ def tail(
     as_json
         Print one JSON object a line.
     """
-    path = _choose(tape)
+    path = choose(tape)
+    if not follow:
+        with reading(path), Tape(path) as opened:
+            code = CORRUPT if opened.check_blocks() else STATUS_CODES[opened.status]
     with Tail(path) as followed:
+        lines = tail_lines(followed, last, follow=follow, as_json=as_json, wait=Waiting(path))
         try:
-            for line in tail_lines(followed, last, follow=follow, as_json=as_json):
+            while True:
+                with reading(path):
+                    line = next(lines, None)
+                if line is None:
+                    return code if not follow else SAME
                 print(line, flush=True)
         except KeyboardInterrupt:
             return SAME  # That is how one leaves a tail.
-    return SAME
 
 
 @app.command
@@ -306,7 +305,7 @@ def repair(
 
     The original is left as it is. Ticks whose inputs are lost cannot be made again: the new tape says which.
 
-    Exit code: 0 nothing is lost, 3 some ticks are, 5 nothing can be read.
+    Exit code: 0 nothing is lost, 3 some ticks are or there was no state yet, 4 no state can be read, 5 no tape.
 
     Parameters
     ----------
@@ -322,70 +321,41 @@ def repair(
     if output is None and not tape.name:
         raise UsageError(f"{tape}: Is a directory")
     target = output if output is not None else tape.with_name(f"{tape.stem}-repaired{tape.suffix}")
-    with progress_bar("repairing", 1, quiet=as_json) as show:
-        report = repair_tape(tape, target, _factory(sim), progress=lambda done, total: show(done / max(1, total)))
+    with reading(tape), Tape(tape):
+        pass  # What is wrong with the original is told before anything is written.
+    try:
+        with writing(target), progress_bar("repairing", 100, quiet=as_json) as show:
+            report = repair_tape(
+                tape, target, factory_of(sim), progress=lambda done, total: show(100 * done // max(1, total))
+            )
+    except NothingToRepairError as error:
+        raise UsageError(f"{tape}: {error}", CORRUPT if error.damaged else INCOMPLETE) from None
     if as_json:
         print(json.dumps(repair_facts(report), indent=1))
     else:
-        print_repair(tape, report)
-    return INCOMPLETE if report.lost_ticks or report.lost_keyframe_ticks else SAME
+        print_repair(tape, report, sim)
+    return SAME if report.whole else INCOMPLETE
 
 
-# --- choosing
+# --- inside
 
 
-def _choose(tape: Path | None) -> Path:
-    """The tape that was named, or the newest in recordings/."""
-    if tape is not None:
-        return tape
-    tapes = sorted(Path(RECORDINGS_FOLDER).glob("*.tape"), key=lambda path: path.stat().st_mtime_ns)
-    if not tapes:
-        raise UsageError(
-            f"no tape was named and there is none in {RECORDINGS_FOLDER}/; make one with: record run quiet-meadow"
-        )
-    return tapes[-1]
-
-
-def _factory(sim: str | None) -> Factory | None:
-    if sim is None:
-        return None
-    try:
-        return load_factory(sim)
-    except ValueError as error:
-        raise UsageError(f"--sim {error}") from None
-
-
-def _world(tape: Tape) -> World | None:
-    match tape.meta.get("world"):
-        case {"name": str(name)}:
-            try:
-                return find_world(name)
-            except UnknownWorldError:
-                return None
-    return None
-
-
-def _ensure_fields(snapshot: Snapshot, names: list[str]) -> None:
-    for name in names:
-        if name not in list(snapshot):
-            raise UsageError(f"no field {name!r}; the fields are {', '.join(snapshot)}")
-
-
-def _note_version(tape: Tape) -> None:
-    note = version_note(tape)
-    if note is not None:
-        print(f"note: {note}", file=sys.stderr)
-
-
-def _picture(snapshot: Snapshot, names: list[str], world: World | None) -> list[str]:
-    flat = [snapshot[name] for name in names if snapshot[name].ndim == 2]
-    if not flat and world is not None and world.picture is not None:
-        flat = [world.picture(snapshot)]
-    if not flat:
-        raise UsageError("--picture needs a field of two dimensions: name one with --field")
-    return picture(flat[0], shutil.get_terminal_size().columns)
+def _error_as_json(error: BaseException, line: str, code: int) -> None:
+    """A mistake for programs; of a desync also what is known of it."""
+    facts: dict[str, Any] = {"error": line, "exit_code": code}
+    if isinstance(error, DesyncError):
+        facts |= {
+            "first_bad": error.tick,
+            "expected_hash": f"{error.expected_hash:016x}",
+            "actual_hash": f"{error.actual_hash:016x}",
+            "fields": [difference.field for difference in error.finding.differences] if error.finding else [],
+            "note": error.finding.note if error.finding else None,
+            "dump": str(error.dump_path) if error.dump_path is not None else None,
+        }
+    print(json.dumps(facts, indent=1))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script ``replay``."""
-    sys.exit(run_app(app, arguments))
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    sys.exit(run_app(app, arguments, _error_as_json if as_json else None, unnamed="standard output"))

@@ -7,7 +7,11 @@ ticks whose frames are lost get a DROP block.
 
 from __future__ import annotations
 
+import bisect
+import contextlib
+import itertools
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +21,12 @@ import attrs
 from recorder.copying import TapeCopy, copied_meta, why_missing
 from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.format.block import Flags
+from recorder.format.contents import Damage
 from recorder.format.frame import Frame
-from recorder.format.recording import KeyframePlace
+from recorder.format.limits import BLOCK_TICKS_MAX, PIECE_RAW_BYTES
+from recorder.format.places import KeyframePlace, optional_blocks
+from recorder.format.segment import Segment
+from recorder.session import encode_small
 from replayer.cursor import Cursor, MismatchError
 from replayer.tape import Tape
 from replayer.worlds import Factory, UnfitSimulationError, make_simulation
@@ -27,6 +35,13 @@ from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]  # Ticks copied so far, ticks in all.
+
+
+class NothingToRepairError(MissingTickError):
+    """There is no state on the tape, and none can be made; ``damaged`` tells whether there was one."""
+
+    def __str__(self) -> str:
+        return self.why
 
 
 @attrs.frozen
@@ -40,6 +55,7 @@ class RepairReport:
         rebuilt_ticks: of keyframes that were re-simulated, and proved by the recorded hash.
         lost_keyframe_ticks: of keyframes that were damaged and could not be rebuilt, with the reason.
         lost_ticks: ranges, first and last, whose frames are lost, with the reason.
+        lost_optional: blocks of kinds that need not be known and are damaged: name of the kind and reason.
     """
 
     path: Path
@@ -49,6 +65,12 @@ class RepairReport:
     rebuilt_ticks: list[int]
     lost_keyframe_ticks: list[tuple[int, str]]
     lost_ticks: list[tuple[int, int, str]]
+    lost_optional: list[tuple[str, str]]
+
+    @property
+    def whole(self) -> bool:
+        """Nothing that was recorded is lost."""
+        return not (self.lost_ticks or self.lost_keyframe_ticks or self.lost_optional)
 
 
 def repair_tape(
@@ -63,7 +85,7 @@ def repair_tape(
     world: makes the simulation, for a tape that names no registered world; without any simulation, keyframes are copied
     but none is rebuilt.
 
-    Raises as Tape does on opening; FileExistsError if there is a target; MissingTickError if no tick can be had.
+    Raises as Tape does on opening; FileExistsError if there is a target; NothingToRepairError if no tick can be had.
     """
     with Tape(path) as tape:
         tape.distrust_index()
@@ -73,6 +95,8 @@ def repair_tape(
 # What a step raises when it meets a state or inputs that are not those of its own world.
 STEP_ERRORS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
 
+STOPPED_EARLY = "the recording stopped before its first keyframe was written"
+_KNOWN_KINDS = {"META", "FRAMES", "FULL", "DELTA", "END", "DROP", "INDEX"}
 _OTHER_HASH = "re-simulating gives another hash than the recorded one"
 
 
@@ -96,6 +120,10 @@ class _Repair:
         self._rebuilt: list[int] = []
         self._lost_keyframes: list[tuple[int, str]] = []
         self._lost: list[tuple[int, int, str]] = []
+        self._lost_optional = [
+            (d.kind, d.what) for d in tape.damages if d.kind is not None and d.kind not in _KNOWN_KINDS
+        ]
+        self._optional = deque(optional_blocks(tape.segments))
         self._full_copied = False
         self._full_seq = -1  # Number, in the original, of the full keyframe that was copied last.
         self._last_rebuilt: tuple[int, Snapshot] | None = None
@@ -120,13 +148,16 @@ class _Repair:
                 if keyframe.tick < first or (keyframe.tick == first and start is not None):
                     continue
                 next_tick = self._copy_frames(copy, next_tick, keyframe.tick)
+                if keyframe.place is not None:
+                    self._copy_optional(copy, (keyframe.place.segment, keyframe.place.entry.offset))
                 self._copy_keyframe(copy, keyframe)
                 if self._progress is not None:
                     self._progress(keyframe.tick - first, last - first)
             self._copy_frames(copy, next_tick, last)
-            outcome = tape.outcome if tape.outcome is not None else {"reason": "repaired"}
-            copy.finish(outcome)
-        return RepairReport(target, first, last, self._copied, self._rebuilt, self._lost_keyframes, self._lost)
+            self._copy_optional(copy, None)
+            copy.finish(_outcome_of(tape))
+        lost = (self._lost_keyframes, self._lost, self._lost_optional)
+        return RepairReport(target, first, last, self._copied, self._rebuilt, *lost)
 
     # --- what there should be
 
@@ -151,14 +182,13 @@ class _Repair:
         if not isinstance(interval, int) or interval < 1:
             return []
         ticks: list[int] = []
+        neighbours = {segment.number: _Neighbours(segment) for segment in self._tape.segments}
         for damage in self._tape.damages:
-            segment = next((s for s in self._tape.segments if s.number == damage.segment), None)
-            if segment is None or damage.torn:
+            around = neighbours[damage.segment].of(damage) if damage.segment in neighbours else None
+            if around is None or damage.torn:
                 continue
-            entries = [entry for part in segment.parts for entry in part.load().entries() if entry.tick_count]
-            before = max((entry.final_tick for entry in entries if entry.offset < damage.offset), default=None)
-            after = min((entry.first_tick for entry in entries if entry.offset >= damage.end_offset), default=None)
-            if before is not None and after is not None and after - before <= 2 * interval:
+            before, after = around
+            if after - before <= 2 * interval:
                 ticks += range(-(-before // interval) * interval, after, interval)
         return ticks
 
@@ -172,8 +202,9 @@ class _Repair:
             if start is not None:
                 return first_frame - 1, start
         if readable is None:
-            why = "no keyframe can be read and none can be rebuilt: there is nothing to repair"
-            raise MissingTickError(0, why, damaged=bool(self._tape.check_blocks()))
+            damaged = bool(self._tape.check_blocks())
+            why = "no keyframe can be read and none can be rebuilt" if damaged else STOPPED_EARLY
+            raise NothingToRepairError(0, f"{why}: there is nothing to repair", damaged)
         return readable.tick, None
 
     def _note_lost_front(self, keyframes: Sequence[_Keyframe], first: int) -> None:
@@ -231,29 +262,43 @@ class _Repair:
     def _copy_frames(self, copy: TapeCopy, first: int, last: int) -> int:
         """Copy the frames of these ticks; where there are none, write that down. The tick to go on with."""
         frames: list[Frame] = []
-        lost_from, why = 0, ""
-        for tick in range(first, last + 1):
-            try:
-                frame = self._tape.frame(tick)
-            except (CorruptError, TornError, MissingTickError) as error:
+        gathered_bytes = 0
+        lost: tuple[int, int, str] | None = None
+        for run in self._tape.recording.runs(first, last):
+            if run.error is not None:
+                why = lost[2] if lost else why_missing(self._tape.recording, run.first_tick, run.error)
+                lost = (lost[0] if lost else run.first_tick, run.last_tick, why)
                 copy.frames(frames)
                 frames = []
-                if not lost_from:
-                    lost_from = tick
-                    why = why_missing(self._tape.recording, tick, error)
                 continue
-            if lost_from:
-                self._note_lost(copy, lost_from, tick - 1, why)
-                lost_from = 0
-            frames.append(frame)
+            if lost is not None:
+                self._note_lost(copy, *lost)
+                lost = None
+            frames += run.frames
+            gathered_bytes += sum(len(frame.encoded_inputs) for frame in run.frames)
+            if (
+                gathered_bytes > PIECE_RAW_BYTES or len(frames) > BLOCK_TICKS_MAX
+            ):  # All may be more than fits into memory.
+                copy.frames(frames)
+                frames, gathered_bytes = [], 0
         copy.frames(frames)
-        if lost_from:
-            self._note_lost(copy, lost_from, last, why)
+        if lost is not None:
+            self._note_lost(copy, *lost)
         return max(first, last + 1)
 
     def _note_lost(self, copy: TapeCopy, first: int, last: int, why: str) -> None:
         copy.drop(first, last, why)
         self._lost.append((first, last, why))
+
+    def _copy_optional(self, copy: TapeCopy, position: tuple[int, int] | None) -> None:
+        """Copy the blocks of kinds that need not be known that stand before a position; None: all that are left."""
+        while self._optional and (position is None or self._optional[0].position < position):
+            block = self._optional.popleft()
+            try:
+                copy.optional(block)
+            except (CorruptError, TornError) as error:
+                kind = error.kind if isinstance(error, CorruptError) else None
+                self._lost_optional.append((kind or f"kind {block.entry.kind}", str(error)))
 
     def _copy_keyframe(self, copy: TapeCopy, keyframe: _Keyframe) -> None:
         """Copy a keyframe as it is if its state is proved, else rebuild it as a full one."""
@@ -309,6 +354,33 @@ class _Repair:
             return None, str(error)
         self._last_rebuilt = (tick, cursor.state.snapshot())
         return self._last_rebuilt[1], ""
+
+
+def _outcome_of(tape: Tape) -> Any:
+    """The recording's own outcome if it is there, and is one that can be written."""
+    if tape.outcome is not None:
+        with contextlib.suppress(ValueError):
+            encode_small(tape.outcome, "outcome")
+            return tape.outcome
+    return {"reason": "repaired"}
+
+
+class _Neighbours:
+    """The ticks before and after each place of a segment, found without going through its blocks for each damage."""
+
+    def __init__(self, segment: Segment) -> None:
+        entries = [entry for part in segment.parts for entry in part.load().entries() if entry.tick_count]
+        self._offsets = [entry.offset for entry in entries]
+        self._last_before = [*itertools.accumulate((entry.final_tick for entry in entries), max)]
+        self._first_after = [*itertools.accumulate((entry.first_tick for entry in reversed(entries)), min)][::-1]
+
+    def of(self, damage: Damage) -> tuple[int, int] | None:
+        """The last tick of the frames before a damage and the first of those behind it; None if it has not both."""
+        before = bisect.bisect_left(self._offsets, damage.offset) - 1
+        after = bisect.bisect_left(self._offsets, damage.end_offset)
+        if before < 0 or after == len(self._offsets):
+            return None
+        return self._last_before[before], self._first_after[after]
 
 
 def _simulation_of(tape: Tape, world: Factory | None) -> tuple[Simulation | None, str]:

@@ -1,176 +1,49 @@
-"""What ``replay info`` and ``replay verify`` print, for people and for programs."""
+"""What ``replay verify``, ``replay repair`` and ``replay tail`` print, for people and for programs."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recorder.console import bytes_text
-from recorder.errors import RecordingError
+from recorder.console import counted
 from recorder.format.contents import Damage
 from recorder.format.frame import Frame
 from replayer.desync.dump import difference_lines
 from replayer.desync.finding import Finding
 from replayer.repair import RepairReport
-from replayer.show import to_json
+from replayer.show import plain_text, tick_range, to_json
 from replayer.tail import Ended, KeyframeSeen, Missed, Seen, Tail
-from replayer.tape import Tape
+from replayer.timeline import SeekReport
 from replayer.verify import Report
 
 
-def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
-    """What ``replay info --json`` prints. check: read every block whole, instead of believing the index."""
-    if check:
-        tape.distrust_index()
-    meta = tape.meta
-    settings = meta.get("settings") or meta  # Tapes of format 0.1 have them among the rest.
-    world = meta.get("world") or {}
-    has_state = bool(tape.keyframes)
-    fulls = sum(place.is_full for place in tape.keyframes)
-    facts = {
-        "tape": str(tape.path),
-        "run_id": tape.run_id,
-        "world": world.get("name"),
-        "world_version": world.get("version"),
-        "scenario": world.get("config", {}).get("name"),
-        "seed": world.get("config", {}).get("seed"),
-        "simulation": meta.get("simulation"),
-        "mode": meta.get("mode"),
-        "first_tick": tape.first_tick if has_state else None,
-        "last_tick": tape.last_tick if has_state else None,
-        "sealed": tape.sealed,
-        "being_written": not tape.sealed and tape.is_being_written(),
-        "can_be_resumed": has_state and isinstance(meta.get("settings"), dict),
-        "status": tape.status,
-        "outcome": to_json(tape.outcome),
-        "bytes": tape.size_bytes,
-        "segments": [segment.number for segment in tape.segments],
-        "missing_segments": tape.missing_segments,
-        "journal_ticks": tape.journal_ticks,
-        "full_keyframes": fulls,
-        "delta_keyframes": len(tape.keyframes) - fulls,
-        "keyframe_interval_ticks": settings.get("keyframe_interval_ticks"),
-        "durability": settings.get("durability"),
-        "notes": to_json(meta.get("notes") or {}),
-        "created": meta.get("created"),
-        "environment": meta.get("environment"),
-        "missing_ticks": [list(missing) for missing in tape.missing_ticks()] if has_state else [],
-        "dropped_ticks": [
-            {"first_tick": drop.first_tick, "last_tick": drop.last_tick, "why": drop.why} for drop in tape.drops
-        ],
-        "checked": check,
-        "damages": [
-            {
-                "segment": damage.segment,
-                "offset": damage.offset,
-                "end_offset": damage.end_offset,
-                "what": damage.what,
-                "torn": damage.torn,
-            }
-            for damage in tape.damages
-        ],
+def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, Any]) -> dict[str, Any]:
+    """What ``replay seek --json`` prints."""
+    return {
+        "tick": report.tick,
+        "state_hash": f"{report.state_hash:016x}",
+        "keyframe_tick": report.keyframe_tick,
+        "simulated_ticks": report.simulated_ticks,
+        "milliseconds": round(report.milliseconds, 3),
+        "summary": summary,
+        "fields": to_json(fields),
     }
-    if check and has_state:
-        _check_contents(tape, facts)
-    return facts
 
 
-def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
-    """Add what reading every block shows to facts."""
-    problems = tape.check_blocks()
-    facts["damaged_blocks"] = [str(problem) for problem in problems]
-    if problems:
-        facts["status"] = "corrupt"
-        unread = _ticks_that_fail(tape)
-        facts["missing_ticks"] = _ranges(
-            {tick for first, last in facts["missing_ticks"] for tick in range(first, last + 1)} | unread
-        )
-
-
-def _ticks_that_fail(tape: Tape) -> set[int]:
-    """The ticks whose frames cannot be read."""
-    failed = set()
-    for tick in range(tape.first_tick + 1, tape.last_tick + 1):
-        try:
-            tape.frame(tick)
-        except RecordingError:
-            failed.add(tick)
-    return failed
-
-
-def _ranges(ticks: set[int]) -> list[list[int]]:
-    """Ticks as ranges, first and last."""
-    ranges: list[list[int]] = []
-    for tick in sorted(ticks):
-        if ranges and ranges[-1][1] == tick - 1:
-            ranges[-1][1] = tick
-        else:
-            ranges.append([tick, tick])
-    return ranges
-
-
-def print_tape(facts: dict[str, Any]) -> None:
-    """Print what ``replay info`` says; facts: of tape_facts."""
-    sealed = (
-        "sealed"
-        if facts["sealed"]
-        else "not sealed: "
-        + ("it is being recorded" if facts["being_written"] else "the recording did not end properly")
-    )
-    print(f"{facts['tape']}: {facts['status']}, {sealed}")
-    if facts["world"] is not None:
-        named = f"{facts['scenario']}, " if facts["scenario"] else ""
-        print(f"  world: {facts['world']} version {facts['world_version']} ({named}seed {facts['seed']})")
-    else:
-        print(f"  simulation: {facts['simulation']} (no registered world; replay it with --sim module:factory)")
-    if facts["first_tick"] is None:
-        print("  ticks: none that can be reached yet")
-    else:
-        count = facts["last_tick"] - facts["first_tick"] + 1
-        each = facts["bytes"] / max(1, count - 1)
-        journal = f", the last {facts['journal_ticks']:,} in the journal" if facts["journal_ticks"] else ""
-        print(f"  ticks: {facts['first_tick']:,} to {facts['last_tick']:,}{journal}")
-        files = f" in {len(facts['segments'])} files" if len(facts["segments"]) > 1 else ""
-        print(f"  size: {bytes_text(facts['bytes'])}{files}, {each:,.0f} bytes a tick")
+def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
+    """Print how a seek went and what the state is like."""
     print(
-        f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
-        f"every {facts['keyframe_interval_ticks']} ticks"
+        f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
+        f"{counted(report.simulated_ticks, 'tick')} re-simulated, {report.milliseconds:.1f} ms"
     )
-    if facts["outcome"] is not None:
-        outcome = facts["outcome"]
-        shown = ", ".join(f"{key} {value}" for key, value in outcome.items()) if isinstance(outcome, dict) else outcome
-        print(f"  ended: {shown}")
-    if facts["created"] is not None:
-        environment = facts["environment"] or {}
-        print(f"  recorded: {facts['created']}, " + ", ".join(f"{key} {value}" for key, value in environment.items()))
-    print(f"  run: {facts['run_id'] or 'unknown, the file header is damaged'}")
-    _print_losses(facts)
-
-
-def _print_losses(facts: dict[str, Any]) -> None:
-    """What is missing, why, and what can be done about it."""
-    dropped = {(drop["first_tick"], drop["last_tick"]): drop["why"] for drop in facts["dropped_ticks"]}
-    for (first, last), why in dropped.items():
-        print(f"  not kept: ticks {first:,} to {last:,}: {why}")
-    for first, last in facts["missing_ticks"]:
-        if not any(a <= first and last <= b for a, b in dropped):
-            print(f"  missing: ticks {first:,} to {last:,}")
-    for number in facts["missing_segments"]:
-        print(f"  missing: the file of segment {number}")
-    for damage in facts["damages"]:
-        kind = "torn" if damage["torn"] else "damaged"
-        where = f"segment {damage['segment']}, " if damage["segment"] > 0 else ""
-        print(f"  {kind}: {where}bytes {damage['offset']:,} to {damage['end_offset']:,}: {damage['what']}")
-    for problem in facts.get("damaged_blocks", []):
-        print(f"  damaged: {problem}")
-    if facts["status"] == "corrupt":
-        print(f"next: replay repair {facts['tape']}")
-    elif not facts["sealed"] and not facts["being_written"] and facts["can_be_resumed"]:
-        how = f"record resume {facts['tape']}" if facts["world"] else f"recorder.resume({facts['tape']!r}, simulation)"
-        print(f"next: {how} goes on where it stopped")
+    print(f"  state hash: {report.state_hash:016x}, as recorded")
+    for name, text in summary.items():
+        print(f"  {name}: {text}")
 
 
 def report_facts(report: Report) -> dict[str, Any]:
@@ -195,11 +68,14 @@ def report_facts(report: Report) -> dict[str, Any]:
 def print_report(path: Path, report: Report) -> None:
     """Print what ``replay verify`` says, on one screen."""
     if report.ok:
-        if report.dropped_ticks:
+        if not report.tick_count:
+            print(f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe")
+        elif report.dropped_ticks:
             _print_proved_part(path, report)
         else:
             sealed = "" if report.status == "intact" else "; the tape is not sealed"
-            print(f"{path}: all {report.tick_count:,} ticks are the same{sealed}")
+            same = "the one tick is" if report.tick_count == 1 else f"all {report.tick_count:,} ticks are"
+            print(f"{path}: {same} the same{sealed}")
         return
     if report.first_bad is not None:
         print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it are the same")
@@ -208,9 +84,9 @@ def print_report(path: Path, report: Report) -> None:
     else:
         print(f"{path}: {report.status}; {report.verified_ticks:,} of {report.tick_count:,} ticks are proved the same")
     for problem in report.problems:
-        print(f"  {problem}")
+        print(f"  {plain_text(str(problem))}")
     for unreached in report.unreached:
-        print(f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {unreached.why}")
+        print(f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {plain_text(unreached.why)}")
     if report.dump_path is not None:
         print(f"  dump: {report.dump_path}")
 
@@ -247,26 +123,32 @@ def repair_facts(report: RepairReport) -> dict[str, Any]:
         "rebuilt_ticks": report.rebuilt_ticks,
         "lost_keyframes": [{"tick": tick, "why": why} for tick, why in report.lost_keyframe_ticks],
         "lost_ticks": [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in report.lost_ticks],
+        "lost_optional": [{"kind": kind, "why": why} for kind, why in report.lost_optional],
     }
 
 
-def print_repair(source: Path, report: RepairReport) -> None:
-    """Print what ``replay repair`` did."""
+def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> None:
+    """Print what ``replay repair`` did. sim: what was given as --sim, which the next command needs as well."""
+    hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     print(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
     print(f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and proved by hash")
     for tick in report.rebuilt_ticks:
         print(f"  rebuilt: the keyframe of tick {tick:,}")
     for tick, why in report.lost_keyframe_ticks:
-        print(f"  lost: the keyframe of tick {tick:,}: {why}")
+        print(f"  lost: the keyframe of tick {tick:,}: {plain_text(why)}")
     for first, last, why in report.lost_ticks:
-        print(f"  lost: ticks {first:,} to {last:,}: {why}")
-    if not report.lost_ticks and not report.lost_keyframe_ticks:
+        print(f"  lost: {tick_range(first, last)}: {plain_text(why)}")
+    for kind, why in report.lost_optional:
+        print(f"  lost: a block that may be skipped ({kind}): {plain_text(why)}")
+    if report.whole:
         print("  nothing is lost")
-    print(f"next: replay verify {report.path}")
+    print(f"next: replay verify {shlex.quote(str(report.path))}{hint}")
 
 
-def tail_lines(tail: Tail, last: int, *, follow: bool, as_json: bool) -> Iterator[str]:
-    """The lines that ``replay tail`` prints: the last ticks that are there, then what comes."""
+def tail_lines(
+    tail: Tail, last: int, *, follow: bool, as_json: bool, wait: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
+    """The lines that ``replay tail`` prints: the last ticks that are there, then what comes. wait: when nothing does."""
     there: deque[Seen] = deque()  # The last ticks, and what stands between them.
     kept, hidden, ended = 0, 0, None
     for seen in tail.news():
@@ -279,12 +161,12 @@ def tail_lines(tail: Tail, last: int, *, follow: bool, as_json: bool) -> Iterato
             if isinstance(there.popleft(), Frame):
                 kept, hidden = kept - 1, hidden + 1
     if hidden and not as_json:
-        yield f"… {hidden:,} ticks before these"
+        yield f"… {counted(hidden, 'tick')} before these"
     yield from (_tail_line(seen, as_json=as_json) for seen in there)
     if ended is not None:
         yield _tail_line(ended, as_json=as_json)
     elif follow:
-        yield from (_tail_line(seen, as_json=as_json) for seen in tail.follow())
+        yield from (_tail_line(seen, as_json=as_json) for seen in tail.follow(wait=wait))
 
 
 def _tail_line(seen: Seen, *, as_json: bool) -> str:
@@ -301,11 +183,11 @@ def _tail_line(seen: Seen, *, as_json: bool) -> str:
             text = f"{'full' if seen.is_full else 'delta'} keyframe of tick {seen.tick:,}"
         case Missed():
             facts = {"missed": [seen.first_tick, seen.last_tick], "why": seen.why}
-            text = f"missing: ticks {seen.first_tick:,} to {seen.last_tick:,}: {seen.why}"
+            text = f"missing: {tick_range(seen.first_tick, seen.last_tick)}: {seen.why}"
         case Damage():
             facts = {"damaged": [seen.offset, seen.end_offset], "segment": seen.segment, "what": seen.what}
             text = f"damaged: bytes {seen.offset:,} to {seen.end_offset:,}: {seen.what}"
         case Ended():
             facts = {"ended": to_json(seen.outcome)}
             text = f"sealed: {json.dumps(facts['ended'])}"
-    return json.dumps(facts) if as_json else text
+    return json.dumps(facts) if as_json else plain_text(text)

@@ -9,20 +9,43 @@ import numpy as np
 from sim.kernel.registry import Config, World
 from sim.kernel.state import Snapshot
 
+JSON_LEVELS_MAX = 64  # A tape may nest plain data a thousand levels deep: more than the json module and people take.
+_LEFT_OUT = "…"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): " "}
 
-def to_json(value: Any) -> Any:
-    """value with arrays as nested lists and bytes as hexadecimal text, ready for the json module."""
+
+def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
+    """value with arrays as nested lists and bytes as hexadecimal text, ready for the json module.
+
+    levels: of nesting; what lies deeper is left out.
+    """
+    if isinstance(value, dict | list | tuple) and not levels:
+        return _LEFT_OUT
     if isinstance(value, dict):
-        return {str(key): to_json(inner) for key, inner in value.items()}
+        return {str(key): to_json(inner, levels - 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json(inner) for inner in value]
+        return [to_json(inner, levels - 1) for inner in value]
+    if isinstance(value, np.clongdouble):
+        return [float(value.real), float(value.imag)]
+    if isinstance(value, np.longdouble):
+        return float(value)  # Its own tolist gives it back as it is.
     if isinstance(value, np.ndarray | np.generic):
-        return to_json(value.tolist())
+        return to_json(value.tolist(), JSON_LEVELS_MAX)  # At most 32 axes.
     if isinstance(value, bytes | bytearray):
         return value.hex()
     if isinstance(value, complex):
         return [value.real, value.imag]
     return value
+
+
+def plain_text(text: str) -> str:
+    """text without characters that a terminal would obey: a tape's words are anybody's."""
+    return text.translate(_CONTROLS)
+
+
+def tick_range(first: int, last: int) -> str:
+    """A first and a last tick in words."""
+    return f"tick {first:,}" if first == last else f"ticks {first:,} to {last:,}"
 
 
 def field_summary(snapshot: Snapshot, name: str) -> dict[str, Any]:
@@ -64,6 +87,17 @@ def _number(value: Any) -> str:
         if isinstance(value, float)
         else str(value)
     )
+
+
+def field_lines(array: np.ndarray[Any, Any], *, whole: bool) -> list[str]:
+    """A field's values as lines of text; if not whole, of many only the first and the last ones, and how many there are."""
+    if whole or array.size <= _FEW_VALUES:
+        return np.array2string(array, threshold=max(array.size, 1) + 1).split("\n")
+    lines = np.array2string(array, threshold=_FEW_VALUES, edgeitems=3).split("\n")
+    return [*lines, f"({' × '.join(f'{size:,}' for size in array.shape)} values; --all shows every one)"]
+
+
+_FEW_VALUES = 24  # What a glance takes in.
 
 
 def picture(field: np.ndarray[Any, Any], width: int) -> list[str]:

@@ -29,7 +29,7 @@ from recorder.format.plain_data import decode_plain
 from recorder.format.scan import find_block
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.names import segment_numbers, segment_path
-from recorder.reading import reader
+from recorder.reading import no_tape, reader
 
 _KINDS = {int(kind) for kind in Kind}
 POLL_S = 0.05  # Twenty looks a second: quick for people, nothing for the machine.
@@ -200,7 +200,7 @@ class Tail:
                 return FileHeader(self._run_id, found.marker, number, size_bytes=found.offset)
             if number:
                 return None
-            raise UnreadableError(self._name, f"this is no tape: {error}") from None
+            raise UnreadableError(self._name, no_tape(empty=False)) from None
 
     def _finished_segment(self, size_bytes: int, seen: list[Seen]) -> bool:
         """Go on to the next segment if there is one; this one gets no more blocks then."""

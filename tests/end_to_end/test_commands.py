@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import recorder.cli
+import replayer.choosing
 import replayer.cli
 from recorder.format.block import HEADER_BYTES
 from replayer import Tape
@@ -96,7 +97,8 @@ def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixtu
 
 def test_seek_writes_the_state(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--output writes all fields as .npz, live rows only; --picture draws a map; --field shows values."""
-    assert run(replayer.cli.main, f"seek {tape} --tick 33 --output s.npz --picture --field plants.energy") == 0
+    assert run(replayer.cli.main, f"seek {tape} --tick 33 --field plants.energy") == 0
+    assert run(replayer.cli.main, f"seek {tape} --tick 33 --output s.npz --picture") == 0
 
     out = capsys.readouterr().out
     with np.load("s.npz") as arrays, replayer.open(tape) as timeline:
@@ -155,7 +157,7 @@ def test_an_edited_phase_is_caught_at_its_first_tick(
     tape: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
     """verify names tick 58 and the field, writes a dump and ends with 1; so does a seek into the interval."""
-    monkeypatch.setattr(replayer.cli, "load_factory", lambda _: make_edited)
+    monkeypatch.setattr(replayer.choosing, "load_factory", lambda _: make_edited)
 
     assert run(replayer.cli.main, f"verify {tape} --sim edited:make --jobs {jobs}") == 1
 

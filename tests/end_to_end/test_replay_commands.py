@@ -120,7 +120,7 @@ def test_info_of_a_tape_whose_writer_was_killed(capsys: pytest.CaptureFixture[st
     assert 0 < facts["journal_ticks"] <= 4
     assert "not sealed: the recording did not end properly\n" in text
     assert f"  ticks: 0 to 33, the last {facts['journal_ticks']} in the journal\n" in text
-    assert text.endswith("next: recorder.resume('mine.tape', simulation) goes on where it stopped\n")
+    assert text.endswith("next: recorder.resume('mine.tape', simulation)  # goes on where it stopped\n")
 
 
 def test_info_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +132,7 @@ def test_info_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, facts["status"], facts["sealed"], facts["last_tick"]) == (3, "incomplete", False, 80)
     assert [damage["torn"] for damage in facts["damages"]] == [True]
     assert f"  torn: bytes {last.offset:,} to {last.offset + 100:,}: the file ends inside a block\n" in text
-    assert text.endswith("next: record resume a.tape goes on where it stopped\n")
+    assert text.endswith("next: record resume a.tape  # goes on where it stopped\n")
 
 
 @pytest.mark.parametrize("kind", [META, FULL, DELTA, FRAMES])
@@ -239,9 +239,9 @@ def test_tail_in_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_tail_of_an_unfinished_tape_stops_when_it_is_told_not_to_follow(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is there, and no word of an end."""
+    """What is there, no word of an end, and the exit code that info has."""
     die("mine.tape", 33)
-    assert run(replayer.cli.main, "tail mine.tape --no-follow --last 2") == 0
+    assert run(replayer.cli.main, "tail mine.tape --no-follow --last 2") == 3
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines] == ["… 27 ticks before these", "tick 28", "tick 29"]
     assert lines[-1].endswith("[[9, 29]]")
@@ -340,6 +340,7 @@ def test_repair_of_damaged_frames_says_what_is_lost(capsys: pytest.CaptureFixtur
         "rebuilt_ticks": [],
         "lost_keyframes": [],
         "lost_ticks": [{"first_tick": 21, "last_tick": 40}],
+        "lost_optional": [],
     }
     assert why == "the block that held its frame is damaged"
     assert run(replayer.cli.main, "verify b.tape") == 3
@@ -353,7 +354,7 @@ def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixtu
     assert run(replayer.cli.main, "repair a.tape -o b.tape") == 0
     assert "a.tape → b.tape: ticks 0 to 80\n" in capsys.readouterr().out
     assert run(replayer.cli.main, "info b.tape") == 0
-    assert "  ended: reason repaired\n" in capsys.readouterr().out
+    assert "  ended: repaired\n" in capsys.readouterr().out
     assert run(recorder.cli.main, "resume -q b.tape") == 0
     assert verify_tape("b.tape").verified_ticks == 91
 
@@ -370,7 +371,7 @@ def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixtu
         ("repair a.tape -o no/such/b.tape", 2, "No such file or directory"),
         ("repair a.tape --sim nowhere", 2, "--sim 'nowhere': module:factory was expected"),
         ("repair a.tape --sim small_worlds:Walkers", 2, "the simulation has other fields than the tape"),
-        ("repair begun.tape", 2, "there is nothing to repair"),
+        ("repair begun.tape", 3, "there is nothing to repair"),
         ("repair bare.tape", 4, "there is nothing to repair"),
         ("tail nothing.tape", 2, "nothing.tape: No such file or directory"),
         ("tail tiny.toml", 5, "tiny.toml: this is no tape"),

@@ -23,7 +23,8 @@ from recorder.format.contents import Contents, Damage, NoTapeError, Read
 from recorder.format.file_header import marker_of
 from recorder.format.frame import Frame
 from recorder.format.journal import decode_journal
-from recorder.format.plain_data import decode_plain
+from recorder.format.limits import META_BYTES_MAX, META_EXTRA_BYTES
+from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.format.recording import Recording
 from recorder.format.scan import scan_contents
 from recorder.format.segment import Segment
@@ -184,15 +185,32 @@ def _first_meta(source: Source, contents: Contents) -> dict[str, Any]:
 
 
 def decode_meta(payload: bytes) -> dict[str, Any] | None:
-    """What META says, or None if it is not what META should be."""
+    """What META says, or None if it is not what META should be: then it is of no type that readers expect."""
+    if len(payload) > META_BYTES_MAX + META_EXTRA_BYTES:
+        return None
     try:
         plain = decode_plain(payload)
+        if len(encode_plain(plain)) > META_BYTES_MAX + META_EXTRA_BYTES:  # A copy could not hold it, or nest so deeply.
+            return None
     except ValueError:
         return None
     match plain:
         case {"world": None | {"name": str(), "version": int(), "config": dict()}}:
-            return dict(plain)
+            fits = all(isinstance(plain.get(key, expected()), expected) for key, expected in _META_TYPES)
+            return dict(plain) if fits else None
     return None
+
+
+_META_TYPES = (
+    ("simulation", str),
+    ("mode", str),
+    ("hash", str),
+    ("random", str),
+    ("settings", dict),
+    ("notes", dict),
+    ("environment", dict),
+    ("created", str),
+)
 
 
 def _after(meta: dict[str, Any]) -> int | None:

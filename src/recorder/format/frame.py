@@ -90,6 +90,11 @@ def decode_frame(encoded: bytes, offset: int) -> Frame:
     return frames[0]
 
 
+def _is_u64(value: Any) -> bool:
+    """Whether it is what the format has for a tick and a hash; msgpack also knows negative numbers."""
+    return type(value) is int and 0 <= value < 1 << 64
+
+
 def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
     frames: list[Frame] = []
     unpacker = make_unpacker(payload)
@@ -97,10 +102,11 @@ def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
         while unpacker.tell() < len(payload):
             element_count = unpacker.read_array_header()
             tick, state_hash = unpacker.unpack(), unpacker.unpack()
-            if element_count < 3 or not isinstance(tick, int) or not isinstance(state_hash, int):
+            if element_count < 3 or not _is_u64(tick) or not _is_u64(state_hash):
                 raise ValueError("an item that is no frame")
             start = unpacker.tell()
             unpacker.skip()
+            ensure_inputs_fit(tick, payload[start : unpacker.tell()])
             frames.append(Frame(tick, state_hash, payload[start : unpacker.tell()], offset))
             for _ in range(element_count - 3):
                 unpacker.skip()

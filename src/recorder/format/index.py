@@ -110,7 +110,7 @@ class Part:
         seqs = self.columns["seq"]
         if seq < 0:
             return None
-        row = int(np.searchsorted(seqs, seq))
+        row = int(np.searchsorted(seqs, np.uint64(seq)))
         return row if row < len(seqs) and seqs[row] == seq else None
 
     def end_of(self, row: int) -> int:

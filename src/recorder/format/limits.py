@@ -10,6 +10,7 @@ BLOCK_RAW_BYTES_MAX = INPUT_BYTES_MAX + FRAMES_RAW_BYTES + 64  # A full FRAMES b
 BLOCK_TICKS_MAX = FRAMES_RAW_BYTES  # A frame takes more than one byte.
 KEYFRAME_RAW_BYTES_MAX = 1 << 36  # A state of 64 GiB; pieces beyond that are not joined.
 META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; both have a place in END.
+META_EXTRA_BYTES = 2048  # What a further segment, a later session or a repair adds to META.
 INDEX_BLOCKS = 4096  # An INDEX block is written after so many blocks.
 
 assert 2 * META_BYTES_MAX + 4096 <= BLOCK_RAW_BYTES_MAX, "END holds both"

@@ -26,6 +26,10 @@ NUMBER_EXTENSION = 2
 _KINDS = "biufc"
 _DTYPE_TEXT = re.compile(r"[<|][biufc]\d{1,2}")  # NumPy itself would parse far more, with SyntaxErrors.
 _AXES_MAX = 32
+# Extension -1 in every form that msgpack takes; whether such bytes are one, or part of a number, shows the value.
+_TIMESTAMP_BYTES = re.compile(
+    rb"[\xd6\xd7]\xff|\xc7[\x04\x08\x0c]\xff|\xc8\0[\x04\x08\x0c]\xff|\xc9\0\0\0[\x04\x08\x0c]\xff"
+)
 
 
 def encode_plain(value: Any) -> bytes:
@@ -35,6 +39,7 @@ def encode_plain(value: Any) -> bytes:
     something else. Raises ValueError or OverflowError for an integer beyond 64 bits and for text that is no Unicode.
     """
     encoded: bytes = msgpack.packb(value, default=_encode_special, strict_types=True)
+    _refuse_timestamp(value, encoded)
     return encoded
 
 
@@ -52,7 +57,10 @@ class PlainEncoder:
         False where there were tuples, arrays or NumPy numbers: one of them may be the key of a dict.
         """
         self._special = False
-        return self._packer.pack(value), not self._special
+        encoded: bytes = self._packer.pack(value)
+        if 0xFF in encoded:
+            _refuse_timestamp(value, encoded)
+        return encoded, not self._special
 
     def _encode_special(self, value: Any) -> Any:
         self._special = True
@@ -68,10 +76,32 @@ def _encode_special(value: Any) -> Any:
         return msgpack.ExtType(NUMBER_EXTENSION, _encode_array(np.asarray(value)))
     if type(value) is int:
         raise OverflowError(f"{value} does not fit into 64 bits")
-    raise TypeError(
+    raise _no_plain_data(value)
+
+
+def _no_plain_data(value: Any) -> TypeError:
+    return TypeError(
         f"{type(value).__name__} is no plain data: None, bool, int, float, str, bytes, list, dict, "
         "NumPy arrays and NumPy numbers are"
     )
+
+
+def _refuse_timestamp(value: Any, encoded: bytes) -> None:
+    """Raise TypeError if a msgpack Timestamp is in value, which msgpack writes and reads without asking us.
+
+    encoded: the same as bytes; a look at them spares the way through nearly all values.
+    """
+    if 0xFF not in encoded or not _TIMESTAMP_BYTES.search(encoded):
+        return
+    rest = [value]
+    while rest:
+        one = rest.pop()
+        if type(one) is msgpack.Timestamp:
+            raise _no_plain_data(one)
+        if isinstance(one, dict):
+            rest += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple):
+            rest += one
 
 
 def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
@@ -98,6 +128,7 @@ def decode_plain(data: bytes) -> Any:
     """The value that encode_plain wrote as data. Raises ValueError for any other bytes."""
     try:
         value = msgpack.unpackb(data, ext_hook=_decode_extension, strict_map_key=False, raw=False)
+        _refuse_timestamp(value, data)
     except DECODE_ERRORS as error:
         raise ValueError(f"no MessagePack: {error}") from None
     return value

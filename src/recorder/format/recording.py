@@ -12,65 +12,30 @@ from __future__ import annotations
 import bisect
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self, TypeVar
+from typing import TypeVar
 
-import attrs
 import numpy as np
+import numpy.typing as npt
 
-from recorder.errors import CorruptError, MissingTickError, TornError, UnsupportedVersionError
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnsupportedVersionError
 from recorder.format.block import OPTIONAL_KIND, Kind
-from recorder.format.contents import LazyPart, read_header, read_payload
+from recorder.format.contents import read_header, read_payload
 from recorder.format.drop import Drop, decode_drop
 from recorder.format.frame import Frame, decode_frames
+from recorder.format.gaps import drop_at, gap_at, share_out
 from recorder.format.index import Entry, Part, entry_of
 from recorder.format.keyframe import decode_delta, decode_full
+from recorder.format.places import TICK_MAX, FrameRun, KeyframePlace, Place
 from recorder.format.segment import WINDOW_BYTES, Segment
 from sim.kernel.state import Snapshot
+
+__all__ = ["KeyframePlace", "Recording"]
 
 FRAME_BLOCKS_KEPT = 16  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
 
-_TICK_MAX = (1 << 64) - 1  # What 64 bits hold.
 _KINDS = {int(kind) for kind in Kind}
 T = TypeVar("T")
-
-
-@attrs.frozen
-class KeyframePlace:
-    """A keyframe on the tape.
-
-    Attributes:
-        tick: of the state.
-        is_full: or a delta.
-        entry: of its first block.
-        segment: number of the segment that it is in.
-        end_offset: where its last block ends at the latest.
-    """
-
-    tick: int
-    is_full: bool
-    entry: Entry
-    segment: int
-    end_offset: int
-
-    @classmethod
-    def of(cls, part: Part, row: int, segment: int) -> Self:
-        """The keyframe in a row of a part of the index."""
-        entry = part.entry(row)
-        return cls(entry.first_tick, entry.kind == Kind.FULL, entry, segment, part.end_of(row))
-
-
-class _Place:
-    """A part of the index and the segment that it is of."""
-
-    def __init__(self, segment: Segment, lazy: LazyPart) -> None:
-        self.segment = segment
-        self.summary = lazy.summary
-        self.load = lazy.load
-
-    def keyframe(self, part: Part, row: int) -> KeyframePlace:
-        """The keyframe of a row."""
-        return KeyframePlace.of(part, row, self.segment.number)
 
 
 def _by_any_means(method: Callable[[Recording], T]) -> Callable[[Recording], T]:
@@ -99,7 +64,7 @@ class Recording:
 
     def _arrange(self) -> None:
         self._by_number = {segment.number: segment for segment in self.segments}
-        places = [_Place(segment, part) for segment in self.segments for part in segment.parts]
+        places = [Place(segment, part) for segment in self.segments for part in segment.parts]
         ticking = [(place.summary.first_tick, place.summary.last_tick) != (0, 0) for place in places]
         first = ticking.index(True) if any(ticking) else len(places)
         # Before the first tick above 0, (0, 0) may be the keyframe of tick 0; behind it, it is no tick at all.
@@ -117,9 +82,8 @@ class Recording:
                 self._journal[frame.tick] = frame
         self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
         self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
-        self.__dict__.pop("_kinds", None)
-        self.__dict__.pop("keyframes", None)
-        self.__dict__.pop("drops", None)
+        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops"):
+            self.__dict__.pop(name, None)
 
     def clip(self, number: int, offset: int) -> None:
         """Let blocks of a segment that lie at offset or behind it not count."""
@@ -144,11 +108,7 @@ class Recording:
     @_by_any_means
     def keyframes(self) -> list[KeyframePlace]:
         """All keyframes that have what they build upon, in the order of their ticks."""
-        return [place for places in self._places for place in self._keyframes_of(places) if self._is_founded(place)]
-
-    def _keyframes_of(self, place: _Place) -> Iterator[KeyframePlace]:
-        part = place.load()
-        return (place.keyframe(part, int(row)) for row in part.keyframe_rows)
+        return [place for places in self._places for place in places.keyframes() if self._is_founded(place)]
 
     def _is_founded(self, place: KeyframePlace) -> bool:
         return place.is_full or self._find_full(place) is not None
@@ -167,28 +127,20 @@ class Recording:
     @functools.cached_property
     @_by_any_means
     def drops(self) -> list[Drop]:
-        """What the recording says that it could not keep, as far as it is missing, in file order.
+        """What the recording says that it could not keep, as far as it is missing, ascending and without overlaps.
 
         Damaged DROP blocks are left out. Ticks that a DROP block names may be there after all, from the journal.
         """
         found = []
         if Kind.DROP in self._kinds:
-            for segment in self.segments:
-                for part in segment.parts:
-                    loaded = part.load()
-                    for row in np.flatnonzero(loaded.columns["kind"] == Kind.DROP):
-                        drop = self._read_drop(segment, loaded, int(row))
-                        found += self._missing_of(drop) if drop is not None else []
-        return found
-
-    def _missing_of(self, drop: Drop) -> list[Drop]:
-        """The ranges of a drop that have no frames."""
+            for segment, part in ((one, lazy.load()) for one in self.segments for lazy in one.parts):
+                for row in np.flatnonzero(part.columns["kind"] == Kind.DROP):
+                    drop = self._read_drop(segment, part, int(row))
+                    found += [drop] if drop is not None else []
         try:
-            gaps = [*self.missing_ticks(), (self.last_tick + 1, drop.last_tick)]
+            return share_out([*self._gaps, (self.last_tick + 1, TICK_MAX)], found) if found else []
         except MissingTickError:
-            return [drop]
-        cut = [(max(first, drop.first_tick), min(last, drop.last_tick)) for first, last in gaps]
-        return [Drop(first, last, drop.why) for first, last in cut if first <= last]
+            return share_out([(0, TICK_MAX)], found)
 
     @staticmethod
     def _read_drop(segment: Segment, part: Part, row: int) -> Drop | None:
@@ -215,7 +167,7 @@ class Recording:
     def first_tick(self) -> int:
         """The first tick whose state can be had. Raises MissingTickError if there is none."""
         for place in self._places:
-            for keyframe in self._keyframes_of(place):
+            for keyframe in place.keyframes():
                 if self._is_founded(keyframe):
                     return keyframe.tick
         raise MissingTickError(0, "the tape has no keyframe yet, so that no state can be had")
@@ -225,9 +177,13 @@ class Recording:
         """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
         return max(self._block_last_tick + len(self._journal), self.first_tick)
 
-    @_by_any_means
     def missing_ticks(self) -> list[tuple[int, int]]:
         """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
+        return list(self._gaps)
+
+    @functools.cached_property
+    @_by_any_means
+    def _gaps(self) -> list[tuple[int, int]]:
         missing, next_tick = [], self.first_tick + 1
         for place in self._places:
             part = place.load()
@@ -239,6 +195,14 @@ class Recording:
         if next_tick <= self._block_last_tick:  # What the journal adds follows without a gap.
             missing.append((next_tick, self._block_last_tick))
         return missing
+
+    def gap_at(self, tick: int) -> tuple[int, int] | None:
+        """The range of missing_ticks that tick is in."""
+        return gap_at(self._gaps, tick)
+
+    def drop_at(self, tick: int) -> Drop | None:
+        """What the recording itself says of a tick that it could not keep."""
+        return drop_at(self.drops, tick)
 
     # --- reading
 
@@ -252,43 +216,77 @@ class Recording:
         return found if found is not None else self.believing_index(lambda: self._frame(tick))
 
     def _frame(self, tick: int) -> Frame:
+        frames = self._frames_around(tick)
+        return frames[tick - frames[0].tick]
+
+    def _frames_around(self, tick: int) -> list[Frame]:
+        """The frames of the block that tick is in. Raises as frame does."""
         self._ensure_known_kinds()
         index = bisect.bisect_right(self._part_ticks, tick) - 1
         while index >= 0 and self._places[index].summary.last_tick >= tick:
             place = self._places[index]
-            part = place.load()
-            number = int(np.searchsorted(part.frame_ticks, tick, side="right")) - 1
-            if number >= 0:
-                row = int(part.frame_rows[number])
-                if tick - int(part.frame_ticks[number]) < int(part.columns["tick_count"][row]):
-                    frames = self._decode_frames(place.segment.number, part.entry(row), part.end_of(row))
-                    return frames[tick - frames[0].tick]
+            found = place.frames_block(tick)
+            if found is not None:
+                return self._decode_frames(place.segment.number, *found)
             index -= 1
         raise self._missing(tick)
 
+    def runs(self, first_tick: int, last_tick: int) -> Iterator[FrameRun]:
+        """What frame gives for each of these ticks, in runs: a block's frames are decoded once, a gap is one step.
+
+        Raises UnsupportedVersionError as frame does.
+        """
+        tick = first_tick
+        while tick <= last_tick:
+            run = self._run_from(tick, last_tick)
+            yield run
+            tick = run.last_tick + 1
+
+    def _run_from(self, tick: int, last_tick: int) -> FrameRun:
+        frames: Sequence[Frame]
+        if tick in self._journal:
+            frames = [self._journal[one] for one in range(tick, min(last_tick, self.last_tick) + 1)]
+            return FrameRun(tick, frames[-1].tick, frames, None)
+        try:
+            frames = self.believing_index(lambda: self._frames_around(tick))
+        except (CorruptError, TornError, MissingTickError) as error:
+            return FrameRun(tick, min(last_tick, self._next_start(tick) - 1), (), error)
+        end = min(last_tick, self._next_start(tick) - 1, frames[-1].tick)
+        return FrameRun(tick, end, frames[tick - frames[0].tick : end + 1 - frames[0].tick], None)
+
+    def _next_start(self, tick: int) -> int:
+        """The first tick above this one with which a block of frames begins, or the journal."""
+        starts = self._frame_starts
+        index = int(np.searchsorted(starts, np.uint64(tick), side="right")) if tick <= TICK_MAX else len(starts)
+        if index < len(starts):
+            return int(starts[index])
+        journal = next(iter(self._journal), tick)
+        return journal if journal > tick else TICK_MAX + 1
+
+    @functools.cached_property
+    @_by_any_means
+    def _frame_starts(self) -> npt.NDArray[np.uint64]:
+        starts = [place.load().frame_ticks for place in self._places]
+        return np.unique(np.concatenate([np.empty(0, np.uint64), *starts]))
+
     def _missing(self, tick: int) -> MissingTickError:
-        drop = self._drop_of(tick)
+        drop = self.drop_at(tick)
         if drop is not None:
             return MissingTickError(tick, f"its frame could not be kept ({drop.why})", damaged=True)
-        inside = bool(self._places) and self._block_last_tick >= tick and self._has_tick_inside(tick)
+        inside = bool(self._places) and self._block_last_tick >= tick
+        try:
+            inside = inside and self.first_tick < tick
+        except MissingTickError:
+            inside = False
         why = "the block that held its frame is damaged" if inside else "there is no frame of this tick on the tape"
         return MissingTickError(tick, why, damaged=inside)
-
-    def _drop_of(self, tick: int) -> Drop | None:
-        return next((drop for drop in self.drops if drop.first_tick <= tick <= drop.last_tick), None)
-
-    def _has_tick_inside(self, tick: int) -> bool:
-        try:
-            return self.first_tick < tick
-        except MissingTickError:
-            return False
 
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
         """Keyframes from which tick may be reached, the nearest first."""
         given: set[tuple[int, int]] = set()
         while True:
             try:
-                for keyframe in self._keyframes_down_from(min(tick, _TICK_MAX)):
+                for keyframe in self._keyframes_down_from(min(tick, TICK_MAX)):
                     if (keyframe.segment, keyframe.entry.offset) not in given:
                         given.add((keyframe.segment, keyframe.entry.offset))
                         yield keyframe
@@ -301,27 +299,20 @@ class Recording:
 
     def _keyframes_down_from(self, tick: int) -> Iterator[KeyframePlace]:
         for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
-            place = self._places[index]
-            part = place.load()
-            for number in range(int(np.searchsorted(part.keyframe_ticks, tick, side="right")) - 1, -1, -1):
-                keyframe = place.keyframe(part, int(part.keyframe_rows[number]))
-                if self._is_founded(keyframe):
-                    yield keyframe
+            yield from filter(self._is_founded, self._places[index].keyframes_down_from(tick))
 
     def keyframe_after(self, tick: int) -> KeyframePlace | None:
         """The first keyframe at or after tick."""
-        return self.believing_index(lambda: self._keyframe_after(min(max(0, tick), _TICK_MAX)))
+        return self.believing_index(lambda: self._keyframe_after(min(max(0, tick), TICK_MAX)))
 
     def _keyframe_after(self, tick: int) -> KeyframePlace | None:
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
         while start > 0 and self._places[start - 1].summary.last_tick >= tick:
             start -= 1
         for place in self._places[start:]:
-            part = place.load()
-            for number in range(int(np.searchsorted(part.keyframe_ticks, tick)), len(part.keyframe_rows)):
-                keyframe = place.keyframe(part, int(part.keyframe_rows[number]))
-                if self._is_founded(keyframe):
-                    return keyframe
+            keyframe = next(filter(self._is_founded, place.keyframes_up_from(tick)), None)
+            if keyframe is not None:
+                return keyframe
         return None
 
     def snapshot(self, place: KeyframePlace) -> Snapshot:
@@ -335,14 +326,20 @@ class Recording:
     def _snapshot(self, place: KeyframePlace) -> Snapshot:
         self._ensure_known_kinds()
         if place.is_full:
-            return self._decode_full(place)
+            return self._full(place)
         full = self._find_full(place)
         if full is None:
             raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
-        baseline = self._decode_full(full)
+        baseline = self._full(full)
         payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
         tick, snapshot = decode_delta(payload, baseline, place.entry.offset)
         return _of_tick(tick, snapshot, place.entry)
+
+    def _full(self, place: KeyframePlace) -> Snapshot:
+        found = self._decode_full(place)
+        if isinstance(found, RecordingError):
+            raise found.with_traceback(None)
+        return found
 
     # --- blocks
 
@@ -352,7 +349,7 @@ class Recording:
         try:
             return action()
         except (CorruptError, TornError, MissingTickError) as error:
-            if isinstance(error, MissingTickError) and (not error.damaged or self._drop_of(error.tick) is not None):
+            if isinstance(error, MissingTickError) and (not error.damaged or self.drop_at(error.tick) is not None):
                 raise
             if hopped or not (self.hopped or self.distrust_index()):  # The action may have led there itself.
                 raise
@@ -386,10 +383,14 @@ class Recording:
         except CorruptError as error:
             raise error.inside(segment) from None
 
-    def _read_full(self, place: KeyframePlace) -> Snapshot:
-        payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
-        tick, snapshot = decode_full(payload, place.entry.offset)
-        return _of_tick(tick, snapshot, place.entry)
+    def _read_full(self, place: KeyframePlace) -> Snapshot | RecordingError:
+        """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
+        try:
+            payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
+            tick, snapshot = decode_full(payload, place.entry.offset)
+            return _of_tick(tick, snapshot, place.entry)
+        except (CorruptError, TornError) as error:
+            return error
 
 
 def _of_tick(tick: int, snapshot: Snapshot, entry: Entry) -> Snapshot:

@@ -96,8 +96,8 @@ def _with_missing_ticks(scan: _Scan, file_header: FileHeader | None) -> list[Dam
     named = []
     for damage in scan.damages:
         if damage.kind is None:
-            after = int(np.searchsorted(offsets, damage.end_offset))
-            before = int(np.searchsorted(offsets, damage.offset)) - 1
+            after = int(np.searchsorted(offsets, np.uint64(damage.end_offset)))
+            before = int(np.searchsorted(offsets, np.uint64(damage.offset))) - 1
             ticks = _ticks_between(
                 part.entry(int(rows[before])) if before >= 0 else None,
                 part.entry(int(rows[after])) if after < len(rows) else None,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from recorder.format.plain_data import decode_plain, encode_plain
+from recorder.format.plain_data import PlainEncoder, decode_plain, encode_plain
 
 DTYPES = [
     f"{order}{kind}" for kind in ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16") for order in "<>"
@@ -194,3 +194,29 @@ def test_damaged_values_decode_or_give_value_error(value: Any, data: st.DataObje
     for damaged in (bytes(encoded), bytes(encoded[: place // 8])):
         with contextlib.suppress(ValueError):
             decode_plain(damaged)
+
+
+@pytest.mark.parametrize("stamp", [msgpack.Timestamp(5), msgpack.Timestamp(1 << 33, 7), msgpack.Timestamp(-1, 0)])
+@pytest.mark.parametrize("wrap", [lambda s: s, lambda s: [1, {"a": (s,)}], lambda s: {s: 1}])
+def test_timestamps_are_no_plain_data(stamp: Any, wrap: Any) -> None:
+    """msgpack has a type of its own for them, which goes past all hooks: they are refused both ways."""
+    with pytest.raises(TypeError, match="Timestamp is no plain data"):
+        encode_plain(wrap(stamp))
+    with pytest.raises(TypeError, match="Timestamp is no plain data"):
+        PlainEncoder().encode(wrap(stamp))
+    with pytest.raises(ValueError, match="Timestamp is no plain data"):
+        decode_plain(msgpack.packb(wrap(stamp)))
+
+
+@pytest.mark.parametrize("head", [b"\xc7\x04\xff", b"\xc8\x00\x04\xff", b"\xc9\x00\x00\x00\x04\xff"])
+def test_timestamps_written_in_another_form_are_refused(head: bytes) -> None:
+    """A writer may use a longer head than needed."""
+    with pytest.raises(ValueError, match="Timestamp is no plain data"):
+        decode_plain(head + bytes(4))
+
+
+def test_what_only_looks_like_a_timestamp_passes() -> None:
+    """The same bytes in a number, a text or an array."""
+    for value in ([0xD6FF, 0xD7FF], b"\xd6\xff\x00\x00", {"a": b"\xc7\x0c\xff"}, -1):
+        assert decode_plain(encode_plain(value)) == value
+        assert PlainEncoder().encode(value)[0] == encode_plain(value)
