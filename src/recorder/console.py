@@ -185,10 +185,17 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, CycloptsError):
         return _usage_line(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return f"{_shown(error.filename)}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, UnknownWorldError | OSError):
         return str(error.args[0]) if error.args else type(error).__name__
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _shown(filename: str | bytes | int) -> str:
+    """A file as a user would type it here: tapes keep their whole path, so that they stay where they are."""
+    path, here = os.fsdecode(filename) if not isinstance(filename, int) else str(filename), os.getcwd()
+    inside = os.path.isabs(path) and os.path.commonpath([path, here]) == here
+    return os.path.relpath(path, here) if inside else path
 
 
 def _usage_line(error: CycloptsError) -> str:
