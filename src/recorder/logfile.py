@@ -20,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from recorder.errors import CorruptError, UnsupportedVersionError
+from recorder.format.journal import AREA_BYTES_MAX, decode_journal, journal_bytes
 from recorder.names import (
     following_segments,
     journal_path,
@@ -33,6 +35,7 @@ from recorder.names import (
 FILE_MODE = 0o644
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
 LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
+TAPE_EXISTS = "exists already: choose another name, or go on with it by recorder.resume"
 NOT_OURS = "this file is no part of the recording, which needs the name: move it away"
 
 Buffer = bytearray | mmap.mmap  # What a journal is written into.
@@ -58,7 +61,13 @@ class IO(Protocol):
 
 
 class Files(Protocol):
-    """Where the files of one tape are. Each method raises OSError when the disk says no."""
+    """Where the files of one tape are. Each method raises OSError when the disk says no.
+
+    Attributes:
+        notices: what whoever records should be told of what was found beside the tape.
+    """
+
+    notices: list[str]
 
     def create(self, segment: int) -> IO:
         """A new segment, empty. The first one has its name at once; FileExistsError if there is one of that name.
@@ -141,6 +150,8 @@ class TapeFiles:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """path: of the first segment; what it is relative to is the folder that the process is in now."""
         self.path = Path(path).absolute()
+        self._begins_with_tilde = os.fspath(path).startswith("~")
+        self.notices: list[str] = []
         self._open: dict[int, LogFile] = {}
         self._own: set[int] = set()  # Segments that have their names from us, or were opened as the tape's.
         self._new: tuple[LogFile, Path] | None = None  # Created and not published yet.
@@ -178,8 +189,13 @@ class TapeFiles:
             new.unlink(missing_ok=True)
 
     def _ensure_nothing_is_left(self) -> None:
+        if not self.path.parent.exists():
+            hint = " (~ stands for no folder here: expand it, os.path.expanduser)" if self._begins_with_tilde else ""
+            raise FileNotFoundError(errno.ENOENT, f"there is no such folder{hint}", os.fspath(self.path.parent))
+        if os.path.lexists(self.path):
+            raise FileExistsError(errno.EEXIST, TAPE_EXISTS, os.fspath(self.path))
         left = following_segments(self.path)
-        if left and not os.path.lexists(self.path):
+        if left:
             path = os.fspath(segment_path(self.path, left[0]))
             raise FileExistsError(errno.EEXIST, "a file of an earlier recording of this name is there", path)
 
@@ -199,7 +215,7 @@ class TapeFiles:
             for path in unfinished_paths(self.path):
                 path.unlink()
             if more_flags:
-                self.remove_journal()  # Without its tape it is of no use, and it could be taken for the new one's.
+                self._put_away_journal()
                 sync_folder(self.path.parent)
         except BaseException:
             os.close(file.descriptor)
@@ -209,6 +225,25 @@ class TapeFiles:
         self._open[0] = file
         self._own.add(0)
         return file
+
+    def _put_away_journal(self) -> None:
+        """See to it that the journal of a tape that is gone is not taken for the new one's; its ticks are kept."""
+        path = journal_path(self.path)
+        try:
+            with path.open("rb") as file:
+                data = file.read(journal_bytes(AREA_BYTES_MAX))
+        except FileNotFoundError:
+            return
+        try:
+            worth_keeping = bool(decode_journal(data).frames)
+        except (CorruptError, UnsupportedVersionError):
+            worth_keeping = bool(data.strip(b"\0"))
+        if not worth_keeping:
+            path.unlink()
+            return
+        aside = torn_path(self.path)
+        path.rename(aside)
+        self.notices.append(f"{path} was left by a recording whose tape is gone: it is kept as {aside}")
 
     def remove(self, segment: int) -> None:
         """See Files."""

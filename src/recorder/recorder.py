@@ -89,7 +89,7 @@ class Recorder:
         """Create the tape and write the state as it is now as tick 0.
 
         Args:
-            path: a new file.
+            path: a new file; ~ is not expanded.
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and
                 ``.step``.
             keyframe_interval_ticks: ticks from one keyframe to the next, at least 1.
@@ -201,6 +201,8 @@ class Recorder:
         except BaseException:
             self._writer.stop()
             raise
+        for notice in session.files.notices:
+            self._writer.tell(notice)
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
         self._abandon = weakref.finalize(self, _abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
