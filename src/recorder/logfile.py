@@ -35,6 +35,7 @@ from recorder.names import (
 FILE_MODE = 0o644
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
 LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
+TILDE = " (~ stands for no folder here: expand it, os.path.expanduser)"
 TAPE_EXISTS = "exists already: choose another name, or go on with it by recorder.resume"
 NOT_OURS = "this file is no part of the recording, which needs the name: move it away"
 
@@ -150,7 +151,7 @@ class TapeFiles:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """path: of the first segment; what it is relative to is the folder that the process is in now."""
         self.path = Path(path).absolute()
-        self._begins_with_tilde = os.fspath(path).startswith("~")
+        self._given = Path(path)  # For messages: as the user knows it.
         self.notices: list[str] = []
         self._open: dict[int, LogFile] = {}
         self._own: set[int] = set()  # Segments that have their names from us, or were opened as the tape's.
@@ -190,13 +191,13 @@ class TapeFiles:
 
     def _ensure_nothing_is_left(self) -> None:
         if not self.path.parent.exists():
-            hint = " (~ stands for no folder here: expand it, os.path.expanduser)" if self._begins_with_tilde else ""
-            raise FileNotFoundError(errno.ENOENT, f"there is no such folder{hint}", os.fspath(self.path.parent))
+            hint = TILDE if os.fspath(self._given).startswith("~") else ""
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + hint, os.fspath(self._given.parent))
         if os.path.lexists(self.path):
-            raise FileExistsError(errno.EEXIST, TAPE_EXISTS, os.fspath(self.path))
+            raise FileExistsError(errno.EEXIST, TAPE_EXISTS, os.fspath(self._given))
         left = following_segments(self.path)
         if left:
-            path = os.fspath(segment_path(self.path, left[0]))
+            path = self._shown(segment_path(self.path, left[0]))
             raise FileExistsError(errno.EEXIST, "a file of an earlier recording of this name is there", path)
 
     def open(self, segment: int) -> IO:
@@ -209,9 +210,13 @@ class TapeFiles:
 
     def _take_first(self, more_flags: int) -> LogFile:
         """Lock the tape, and take away what a killed process was in the midst of making."""
-        file = LogFile(_open(self.path, more_flags))
         try:
-            lock(file.descriptor, self.path)
+            file = LogFile(_open(self.path, more_flags))
+        except OSError as error:
+            error.filename = os.fspath(self._given)
+            raise
+        try:
+            lock(file.descriptor, self._given)
             for path in unfinished_paths(self.path):
                 path.unlink()
             if more_flags:
@@ -243,7 +248,13 @@ class TapeFiles:
             return
         aside = torn_path(self.path)
         path.rename(aside)
-        self.notices.append(f"{path} was left by a recording whose tape is gone: it is kept as {aside}")
+        self.notices.append(
+            f"{self._shown(path)} was left by a recording whose tape is gone: it is kept as {self._shown(aside)}"
+        )
+
+    def _shown(self, path: Path) -> str:
+        """What to call a file beside the tape in a message."""
+        return os.fspath(self._given.parent / path.name)
 
     def remove(self, segment: int) -> None:
         """See Files."""
@@ -272,7 +283,7 @@ class TapeFiles:
         finally:
             os.close(file.descriptor)
         sync_folder(path.parent)
-        return os.fspath(path)
+        return self._shown(path)
 
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
         """See Files. The blocks are allocated first: a store into a hole of a full disk would kill the process."""
@@ -291,7 +302,7 @@ class TapeFiles:
             with contextlib.suppress(OSError):
                 new.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise OSError(error.errno, f"{error.strerror}; it takes {size:,} bytes", os.fspath(path)) from error
+                raise OSError(error.errno, f"{error.strerror}; it takes {size:,} bytes", self._shown(path)) from error
             raise
         return memory
 
