@@ -57,3 +57,9 @@ class WriterStatistics:
     sync_s_max: float
     wait_s: float
     failure: str | None
+
+
+def not_sealed(last_tick: int, dropped: list[tuple[int, int]]) -> str:
+    """What a recording comes to whose end alone could not be written, for the end of a message."""
+    ticks = f"all {last_tick:,} ticks" if not dropped else f"all of the {last_tick:,} ticks that were not lost"
+    return f"; {ticks} are on the tape, which is not sealed: make room and resume it"

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
+from recorder.errors import CorruptError, UnsupportedVersionError
+from recorder.format.journal import AREA_BYTES_MAX, decode_journal, journal_bytes
 from recorder.names import (
     following_segments,
     journal_path,
@@ -33,6 +35,8 @@ from recorder.names import (
 FILE_MODE = 0o644
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
 LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
+TILDE = " (~ stands for no folder here: expand it, os.path.expanduser)"
+TAPE_EXISTS = "exists already: choose another name, or go on with it by recorder.resume"
 NOT_OURS = "this file is no part of the recording, which needs the name: move it away"
 
 Buffer = bytearray | mmap.mmap  # What a journal is written into.
@@ -58,7 +62,13 @@ class IO(Protocol):
 
 
 class Files(Protocol):
-    """Where the files of one tape are. Each method raises OSError when the disk says no."""
+    """Where the files of one tape are. Each method raises OSError when the disk says no.
+
+    Attributes:
+        notices: what whoever records should be told of what was found beside the tape.
+    """
+
+    notices: list[str]
 
     def create(self, segment: int) -> IO:
         """A new segment, empty. The first one has its name at once; FileExistsError if there is one of that name.
@@ -144,6 +154,8 @@ class TapeFiles:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """path: of the first segment; what it is relative to is the folder that the process is in now."""
         self.path = Path(path).absolute()
+        self._given = Path(path)  # For messages: as the user knows it.
+        self.notices: list[str] = []
         self._open: dict[int, LogFile] = {}
         self._own: set[int] = set()  # Segments that have their names from us, or were opened as the tape's.
         self._new: tuple[LogFile, Path] | None = None  # Created and not published yet.
@@ -181,9 +193,14 @@ class TapeFiles:
             new.unlink(missing_ok=True)
 
     def _ensure_nothing_is_left(self) -> None:
+        if not self.path.parent.exists():
+            hint = TILDE if os.fspath(self._given).startswith("~") else ""
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + hint, os.fspath(self._given.parent))
+        if os.path.lexists(self.path):
+            raise FileExistsError(errno.EEXIST, TAPE_EXISTS, os.fspath(self._given))
         left = following_segments(self.path)
-        if left and not os.path.lexists(self.path):
-            path = os.fspath(segment_path(self.path, left[0]))
+        if left:
+            path = self._shown(segment_path(self.path, left[0]))
             raise FileExistsError(errno.EEXIST, "a file of an earlier recording of this name is there", path)
 
     def open(self, segment: int) -> IO:
@@ -196,13 +213,17 @@ class TapeFiles:
 
     def _take_first(self, more_flags: int) -> LogFile:
         """Lock the tape, and take away what a killed process was in the midst of making."""
-        file = LogFile(_open(self.path, more_flags))
         try:
-            lock(file.descriptor, self.path)
+            file = LogFile(_open(self.path, more_flags))
+        except OSError as error:
+            error.filename = os.fspath(self._given)
+            raise
+        try:
+            lock(file.descriptor, self._given)
             for path in unfinished_paths(self.path):
                 path.unlink()
             if more_flags:
-                self.remove_journal()  # Without its tape it is of no use, and it could be taken for the new one's.
+                self._put_away_journal()
                 sync_folder(self.path.parent)
         except BaseException:
             os.close(file.descriptor)
@@ -212,6 +233,31 @@ class TapeFiles:
         self._open[0] = file
         self._own.add(0)
         return file
+
+    def _put_away_journal(self) -> None:
+        """See to it that the journal of a tape that is gone is not taken for the new one's; its ticks are kept."""
+        path = journal_path(self.path)
+        try:
+            with path.open("rb") as file:
+                data = file.read(journal_bytes(AREA_BYTES_MAX))
+        except FileNotFoundError:
+            return
+        try:
+            worth_keeping = bool(decode_journal(data).frames)
+        except (CorruptError, UnsupportedVersionError):
+            worth_keeping = bool(data.strip(b"\0"))
+        if not worth_keeping:
+            path.unlink()
+            return
+        aside = torn_path(self.path)
+        path.rename(aside)
+        self.notices.append(
+            f"{self._shown(path)} was left by a recording whose tape is gone: it is kept as {self._shown(aside)}"
+        )
+
+    def _shown(self, path: Path) -> str:
+        """What to call a file beside the tape in a message."""
+        return os.fspath(self._given.parent / path.name)
 
     def remove(self, segment: int) -> None:
         """See Files."""
@@ -244,7 +290,7 @@ class TapeFiles:
         finally:
             os.close(file.descriptor)
         sync_folder(path.parent)
-        return os.fspath(path)
+        return self._shown(path)
 
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
         """See Files. The blocks are allocated first: a store into a hole of a full disk would kill the process."""
@@ -263,7 +309,7 @@ class TapeFiles:
             with contextlib.suppress(OSError):
                 new.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise OSError(error.errno, f"{error.strerror}; it takes {size:,} bytes", os.fspath(path)) from error
+                raise OSError(error.errno, f"{error.strerror}; it takes {size:,} bytes", self._shown(path)) from error
             raise
         return memory
 

@@ -84,7 +84,9 @@ class OpenTape:
         descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         found = os.fstat(descriptor)
         if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+            raise IsADirectoryError(
+                errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(segment_path(self._name, number))
+            )
         return Source(number, reader(descriptor), found.st_size)
 
     def _read_journal(self) -> bytes:

@@ -89,7 +89,7 @@ class Recorder:
         """Create the tape and write the state as it is now as tick 0.
 
         Args:
-            path: a new file.
+            path: a new file; ~ is not expanded.
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and
                 ``.step``.
             keyframe_interval_ticks: ticks from one keyframe to the next, at least 1.
@@ -182,14 +182,12 @@ class Recorder:
         self._encoder = PlainEncoder()
         self._keyframes_skipped = 0
         self._failed_tick: int | None = None
-        self._closed = False
-        self._owner = os.getpid()
+        self._closed, self._owner = False, os.getpid()
         self._attention = False  # Whether a call has to look for what is wrong before it does anything.
         self._keyframe_number = 0
         interval = settings.keyframe_interval_ticks
         self._next_keyframe_tick = self.tick + interval - self.tick % interval
-        self._raw_bytes = 0
-        self._rotated_from = -1
+        self._raw_bytes, self._rotated_from = 0, -1
         self._segment_tick, self._segment_s = self.tick, time.monotonic()
         self._journal: Journal | None = None
         self._tracked = simulation.state
@@ -205,6 +203,8 @@ class Recorder:
         except BaseException:
             self._writer.stop()
             raise
+        for notice in session.files.notices:
+            self._writer.tell(notice)
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
         self._abandon = weakref.finalize(self, _abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
@@ -234,7 +234,8 @@ class Recorder:
             self._writer.put_frame(frame)
         except BaseException:
             self._attention = True
-            self._failed_tick = tick  # Also for an interrupt after the step: its frame may or may not have been put.
+            if not self._writer.has_failed:
+                self._failed_tick = tick  # Also for an interrupt behind it: its frame may or may not have been put.
             raise
         self.tick = tick
         self._raw_bytes += len(frame)
@@ -274,7 +275,7 @@ class Recorder:
         return copy_run(self._place, path, {"reason": "written out"} if outcome is None else outcome)
 
     def close(self, outcome: Any = None) -> None:
-        """Write what is left, seal the tape and stop the writer; a second call does nothing.
+        """Write what is left, seal the tape and stop the writer; a second call does nothing, or ends an interrupted one.
 
         outcome: plain data that says why the run ended; shown by ``replay info``.
         Raises WriterFailedError; TypeError or ValueError for an outcome that is not plain data, nothing has happened
@@ -283,10 +284,17 @@ class Recorder:
         if self._closed or os.getpid() != self._owner:
             return  # A forked child has nothing to close: the tape is its parent's.
         encode_small(outcome, "the outcome")
-        self._closed = self._attention = True
-        self._abandon.detach()
-        self._source.close()
-        self._writer.close({"reason": "closed"} if outcome is None else outcome)
+        self._attention = True
+        if not self._writer.seals:
+            self._source.close()
+        finished = False
+        try:
+            self._writer.close({"reason": "closed"} if outcome is None else outcome)
+            finished = True
+        finally:
+            if finished or self._writer.has_failed:  # Else it was interrupted: the next call goes on waiting.
+                self._closed = True
+                self._abandon.detach()
         if self._journal is not None:
             self._journal.close()
         self._pass_on_notices()
@@ -374,11 +382,11 @@ class Recorder:
     def _ensure_usable(self) -> None:
         if os.getpid() != self._owner:
             raise ForkedRecorderError(self._owner)
-        if self._closed:
+        if self._closed or self._writer.seals:
             raise ValueError("this recorder is closed")
+        self._writer.raise_error()
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
-        self._writer.raise_error()
         self._pass_on_notices()
 
 
@@ -386,6 +394,8 @@ def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
     writer.stop()  # First: where warnings are errors, nothing comes after them.
     if journal is not None and not writer.has_failed:
         journal.close()
+    if writer.seals:
+        return  # Its close was only interrupted.
     warnings.warn(
         f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
     )

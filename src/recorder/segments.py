@@ -185,6 +185,7 @@ class SegmentedLog:
         else:
             self._begin(number + 1, self._synced_offset if self._syncs else self.encoder.next_offset, b"")
             self._given_up.append(number)
+            self._close(number)
         for group in self._repeat:
             self._note_written(group)
         self._repeat.clear()
@@ -210,9 +211,12 @@ class SegmentedLog:
         self._begin(past.header.segment + 1, end_offset, past.sealed_digest)
         for number in [*self._given_up, past.header.segment]:
             self._past.append(_Past(number, past.last_tick, time.monotonic()))
-            if number:  # The first one holds the lock.
-                self._files.close(number)
         self._given_up.clear()
+        self._close(past.header.segment)
+
+    def _close(self, number: int) -> None:
+        if number:  # The first one holds the lock.
+            self._files.close(number)
 
     def end(self, outcome: Any) -> None:
         """Write all that was put and seal the tape. Raises OSError; a second call goes on where it failed."""
@@ -237,6 +241,8 @@ class SegmentedLog:
     def drop_front(self, keep_ticks: int | None, keep_s: float | None) -> None:
         """Remove the segments that a ring no longer needs. Raises OSError."""
         if keep_ticks is None and keep_s is None:
+            self._past.clear()  # Only a ring asks for them.
+            self._given_up.clear()
             return
         now_s, last_tick = time.monotonic(), self.encoder.last_tick
         while self._past:

@@ -23,7 +23,7 @@ from recorder.errors import WriterFailedError
 from recorder.format.encoder import SeqReference, delta_pieces, drop_piece, frames_piece, full_pieces
 from recorder.format.keyframe import encode_delta, encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES
-from recorder.jobs import KeyframeJob, WriterStatistics
+from recorder.jobs import KeyframeJob, WriterStatistics, not_sealed
 from recorder.logfile import Files
 from recorder.segments import Group, SegmentedLog
 from recorder.settings import Settings
@@ -47,6 +47,7 @@ class Writer:
         written_tick: the last tick whose frame is in the file.
         wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: the disk refuses.
+        seals: close has been called.
     """
 
     def __init__(
@@ -62,10 +63,8 @@ class Writer:
         self._settings = settings
         self._cut_by_time = not settings.deterministic
         self._queue: deque[bytes | KeyframeJob] = deque()
-        self._put_bytes = 0
-        self._taken_bytes = 0
-        self._keyframe_bytes_put = 0
-        self._keyframe_bytes_done = 0
+        self._put_bytes = self._taken_bytes = 0
+        self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._wait_s = 0.0
         # The thread's own:
         self._frames: list[bytes] = []
@@ -78,11 +77,8 @@ class Writer:
         self._dropping_from: int | None = None
         self._dropped: list[tuple[int, int]] = []
         self._why_dropped = ""
-        self._retry_at_s = 0.0
-        self._retry_s = RETRY_S[0]
-        self._frame_count = 0
-        self._full_count = 0
-        self._delta_count = 0
+        self._retry_at_s, self._retry_s = 0.0, RETRY_S[0]
+        self._frame_count = self._full_count = self._delta_count = 0
         # Between the two:
         self.signal = False
         self.written_tick = first_tick - 1
@@ -94,8 +90,9 @@ class Writer:
         self._flushes: deque[tuple[threading.Event, bool]] = deque()
         self._stopping = False
         self._outcome: Any = None
-        self._seal = False
-        self._wake = threading.Event()
+        self._what_is_kept = ""
+        self.seals = False
+        self._wake, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"tape writer {os.fspath(path)}", daemon=True)
         self._thread.start()
 
@@ -138,7 +135,8 @@ class Writer:
 
     def close(self, outcome: Any) -> None:
         """Write all that was put, seal the tape, stop the thread. Raises WriterFailedError."""
-        self._outcome, self._seal = outcome, True
+        if not self.seals:  # A second call goes on waiting where the first was interrupted.
+            self._outcome, self.seals = outcome, True
         self.stop()
         self.raise_error()
 
@@ -147,6 +145,7 @@ class Writer:
         self._stopping = True
         self._wake.set()
         if threading.current_thread() is not self._thread:  # The collector may run in any thread, this one too.
+            self._ended.wait()  # After a join that was interrupted, Python takes the thread for one that has ended.
             self._thread.join()
 
     @property
@@ -166,11 +165,13 @@ class Writer:
 
     def take_notices(self) -> list[str]:
         """What the caller should be told, once."""
-        self.signal = self._error is not None
+        self.signal = False
+        if self._error is not None:  # Looked at after that, since the thread sets the error first.
+            self.signal = True
         return [self._notices.popleft() for _ in range(len(self._notices))]
 
     def _failed(self, error: BaseException) -> WriterFailedError:
-        failed = WriterFailedError(os.fspath(self._path), str(error) or type(error).__name__)
+        failed = WriterFailedError(os.fspath(self._path), (str(error) or type(error).__name__) + self._what_is_kept)
         failed.__cause__ = error
         return failed
 
@@ -226,6 +227,8 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - the thread's one boundary: it reaches the caller by raise_error
             self._error = error
             self.signal = True
+        finally:
+            self._ended.set()
 
     def _work(self) -> bool:
         """Take what is there, write what is due; False when the thread has stopped."""
@@ -311,11 +314,13 @@ class Writer:
                 self._log.write()
                 if self._dropping_from is not None:
                     self._end_drop(self._frames_first_tick - 1)
-                if self._seal:
+                if self.seals:
                     self._log.end(self._outcome)
                 self._write(sync=self._settings.sync_interval_s is not None)
             except OSError as error:
                 if self._settings.on_error == "raise" or number == LAST_TRIES - 1:
+                    if self._log.is_empty:
+                        self._what_is_kept = not_sealed(self._frames_first_tick - 1, self._dropped)
                     raise
                 self._fail(error)
                 time.sleep(RETRY_S[0] if number else 0)

@@ -104,6 +104,7 @@ class MemoryFiles:
     """
 
     def __init__(self) -> None:
+        self.notices: list[str] = []
         self.segments: dict[int, bytearray] = {}
         self.new: dict[int, bytearray] = {}
         self.journal: bytearray | None = None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recorder import Recorder, RecordingWarning, WriterFailedError
+from recorder import Recorder, RecordingWarning, WriterFailedError, resume
+from recorder.logfile import LogFile
 from replayer import Tape
 from sim import Field, Schema, State
 
 from small_worlds import Walkers
+
+TESTS = Path(__file__).parents[1]
 
 
 class UnspeakableError(Exception):
@@ -98,3 +104,76 @@ def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> Non
     with Tape(path) as read:
         assert (read.status, read.last_tick) == ("intact", 1)
     assert [file.name for file in tmp_path.iterdir()] == ["run.tape"]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from recorder import Recorder
+from recorder.logfile import LogFile
+from small_worlds import Walkers
+fdatasync = LogFile.fdatasync
+def slowly(self):
+    time.sleep(1)
+    fdatasync(self)
+tape = Recorder(sys.argv[1], Walkers(), durability=sys.argv[2])
+for tick in range(50):
+    tape.step([[1, 1]])
+LogFile.fdatasync = slowly
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    tape.close({"reason": "first"})
+    sys.exit("not interrupted")
+except KeyboardInterrupt:
+    pass
+try:
+    tape.step([])
+    sys.exit("not closed")
+except ValueError:
+    pass
+if sys.argv[3] == "again":
+    tape.close()
+    tape.close()
+    assert not tape._writer._thread.is_alive()
+    assert not os.path.exists(sys.argv[1] + ".journal")
+"""
+
+
+@pytest.mark.parametrize("durability", ["tick", "block"])
+@pytest.mark.parametrize("then", ["again", "exit"])
+def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then: str) -> None:
+    """A second close waits for the writer, and so does the end of the program; the tape is sealed then."""
+    path = tmp_path / "run.tape"
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", INTERRUPTED, path, durability, then],
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    with Tape(path) as read:
+        assert (read.status, read.outcome, read.last_tick) == ("intact", {"reason": "first"}, 50)
+
+
+def test_a_full_disk_at_the_end_is_told_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ticks are in the file, and only the seal is missing: nobody needs to record them again."""
+    monkeypatch.setattr("recorder.writer.RETRY_S", (0.0, 0.0))
+    path = tmp_path / "run.tape"
+    tape = Recorder(path, Walkers())
+    for _ in range(900):
+        tape.step([])
+    tape.flush()
+    message = r"run\.tape: .*No space.*; all 900 ticks are on the tape, which is not sealed: make room and resume it$"
+    with monkeypatch.context() as patched:
+        patched.setattr(LogFile, "append", no_space)
+        with pytest.raises(WriterFailedError, match=message):
+            tape.close()
+    with resume(path, Walkers()) as tape:
+        assert (tape.tick, tape.resumed.journal_ticks) == (900, 0)
+    with Tape(path) as read:
+        assert (read.status, read.last_tick) == ("intact", 900)
+
+
+def no_space(*_: Any) -> None:
+    """As a full disk answers."""
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -112,3 +112,39 @@ def test_a_file_that_gets_in_the_way_is_left_alone(tmp_path: Path, monkeypatch: 
     report = verify_tape(path, Walkers)
     assert (report.ok, report.status, report.tick_count) == (True, "intact", 7)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["run.tape", "run.tape.1"]
+
+
+def test_a_name_that_cannot_be_recorded_to_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tape that is there, a folder that is not, a tilde that only a shell understands."""
+    monkeypatch.chdir(tmp_path)
+    with Recorder("run.tape", Walkers()):
+        pass
+    with pytest.raises(FileExistsError, match=r"exists already: choose another name.*recorder\.resume: '.*run\.tape'"):
+        Recorder("run.tape", Walkers())
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: 'nowhere'$"):
+        Recorder("nowhere/run.tape", Walkers())
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory .*expanduser.*: '~'$"):
+        Recorder("~/run.tape", Walkers())
+    assert [file.name for file in tmp_path.iterdir()] == ["run.tape"]
+
+
+def test_the_journal_of_a_lost_tape_is_kept(tmp_path: Path) -> None:
+    """It may be all that is left of its last ticks; an empty one is not worth keeping."""
+    path, journal = tmp_path / "run.tape", tmp_path / "run.tape.journal"
+    with Recorder(path, Walkers()) as tape:
+        empty = journal.read_bytes()
+        tape.step([[1, 1]])
+        left = journal.read_bytes()
+    for data, number in ((empty, 0), (bytes(100), 0), (left, 1), (b"my diary", 2)):
+        path.unlink()
+        journal.write_bytes(data)
+        with Recorder(path, Walkers()) as tape:
+            aside = tmp_path / f"run.tape.torn-{number}"
+            if number:
+                with pytest.warns(recorder.RecordingWarning, match=rf"run\.tape\.journal was left .*torn-{number}"):
+                    tape.step([])
+                assert aside.read_bytes() == data
+            else:
+                tape.step([])
+        assert not journal.exists()
+    assert len(list(tmp_path.iterdir())) == 3

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,9 @@ import pytest
 import recorder.journal
 from recorder import Recorder
 from recorder.format.assembly import Assembled, Source, assemble
+from recorder.logfile import LogFile
+from recorder.names import segment_numbers
+from replayer import Tape
 
 from oracle.fake_files import FailingFiles, MemoryFiles, use_files
 from small_worlds import Walkers
@@ -114,3 +120,81 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
     assert [(place.tick, place.is_full) for place in recording.keyframes] == [(0, True), (21, True), (41, True)]
     assert [segment.number for segment in recording.segments] == ([0] if split is None else [0, 1, 2])
     assert (recording.drops, recording.missing_ticks(), recording.last_tick) == ([], [], 50)
+
+
+def test_given_up_segments_are_closed_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syncs that fail again and again cost a file each on the disk, and no open file."""
+    failing = True
+    fdatasync = LogFile.fdatasync
+
+    def fail(self: LogFile) -> None:
+        if failing and (sync_count := next(counter)) % 2:
+            raise OSError(5, f"Input/output error {sync_count}")
+        fdatasync(self)
+
+    counter = itertools.count()
+    monkeypatch.setattr(LogFile, "fdatasync", fail)
+    tape = Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_ticks=10, split=2000)
+    for tick in range(1, 60):
+        step_to(tape, tick)
+        with contextlib.suppress(recorder.WriterFailedError):
+            tape.flush()
+    assert len(segment_numbers(tmp_path / "run.tape")) > 10
+    assert len(tape._files._open) <= 3  # type: ignore[attr-defined]
+    assert len(tape._writer._log._past) + len(tape._writer._log._given_up) <= 1
+    failing = False
+    tape.close()
+    with Tape(tmp_path / "run.tape") as finished:
+        assert (finished.status, finished.last_tick) == ("intact", 59)
+
+
+def test_a_notice_that_is_taken_does_not_hide_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread may fail between the look at its error and the signal's being taken back."""
+    use_files(monkeypatch, MemoryFiles())
+    tape = Recorder("memory", Walkers())
+
+    class FailingMeanwhile(type(tape._writer)):  # type: ignore[misc]
+        @property
+        def _error(self) -> BaseException | None:
+            error = self.__dict__.get("_error")
+            self.__dict__.setdefault("_error", None)
+            if error is None:  # Just after the look.
+                self.__dict__["_error"] = OSError("x")
+                self.signal = True
+            return error
+
+        @_error.setter
+        def _error(self, error: BaseException | None) -> None:
+            self.__dict__["_error"] = error
+
+    error = tape._writer.__dict__.pop("_error")
+    assert error is None
+    tape._writer.__class__ = FailingMeanwhile
+    tape._writer.take_notices()
+    assert tape._writer.signal
+    tape._writer.__class__ = FailingMeanwhile.__base__
+    for call in (lambda: tape.step([]), tape.close):
+        with pytest.raises(recorder.WriterFailedError):
+            call()
+
+
+def test_the_writers_error_is_told_and_not_one_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was met in the midst of a step, which returned to the recorder as it should: every later call says the cause."""
+    files = FailingFiles(0)
+    use_files(monkeypatch, files)
+    tape = Recorder("memory", Walkers(), on_error="raise")
+
+    put_frame = tape._writer.put_frame
+
+    def fail(frame: bytes) -> None:
+        refuse(files)
+        put_frame(frame)
+        tape._writer.wait_until(lambda: False)  # As while the queue is full.
+
+    monkeypatch.setattr(tape._writer, "put_frame", fail)
+    for _ in range(3):
+        with pytest.raises(recorder.WriterFailedError, match="ENOSPC"):
+            tape.step([])
+    for call in (tape.flush, tape.close):
+        with pytest.raises(recorder.WriterFailedError, match="ENOSPC"):
+            call()

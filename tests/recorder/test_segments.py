@@ -38,6 +38,7 @@ def test_files_of_an_earlier_recording_are_refused_at_once(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("durability", ["tick", "block", "none"])
+@pytest.mark.filterwarnings("ignore:.*was left by a recording:recorder.RecordingWarning")
 def test_the_journal_of_an_earlier_recording_is_not_taken_for_our_own(tmp_path: Path, durability: Any) -> None:
     """Without its tape it is of no use, and with deterministic both may have the same run id."""
     path = tmp_path / "run.tape"
