@@ -21,6 +21,7 @@ from recorder.console import (
     progress_bar,
     run_app,
     say,
+    shown_path,
     version,
 )
 from recorder.errors import RecordingError
@@ -225,7 +226,7 @@ def resume(
         say(
             f"{tape}: at tick {found.tick:,}, restored from the keyframe at tick {found.keyframe_tick:,}"
             + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
-            + (f", half-written bytes kept in {found.torn_file}" if found.torn_file else "")
+            + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
     return run_and_report(recorder, plan.course, plan.last_tick, quiet=quiet)
 

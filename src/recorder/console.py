@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, TextIO
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token
@@ -122,7 +123,11 @@ def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, un
         line, code = _one_line(error), _code_of(error)
         _show(line)
         if on_error is not None:
-            on_error(error, line, code)
+            try:
+                on_error(error, line, code)
+                sys.stdout.flush()
+            except OSError:
+                _silence(sys.stdout)  # The line on stderr has said it all.
         return code
 
 
@@ -185,17 +190,16 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, CycloptsError):
         return _usage_line(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{_shown(error.filename)}: {error.strerror}" if error.filename else error.strerror
+        return f"{shown_path(error.filename)}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, UnknownWorldError | OSError):
         return str(error.args[0]) if error.args else type(error).__name__
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _shown(filename: str | bytes | int) -> str:
+def shown_path(filename: str | bytes | int | os.PathLike[str]) -> str:
     """A file as a user would type it here: tapes keep their whole path, so that they stay where they are."""
-    path, here = os.fsdecode(filename) if not isinstance(filename, int) else str(filename), os.getcwd()
-    inside = os.path.isabs(path) and os.path.commonpath([path, here]) == here
-    return os.path.relpath(path, here) if inside else path
+    path, here = Path(os.fsdecode(filename) if not isinstance(filename, int) else str(filename)), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)
 
 
 def _usage_line(error: CycloptsError) -> str:

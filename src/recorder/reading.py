@@ -69,7 +69,8 @@ class OpenTape:
             return
         whole = whole_tape(self.path, header.segment)
         if whole is not None and whole.exists() and header.segment in following_segments(whole):
-            raise RecordingError(f"{self.path}: this is file {header.segment} of {whole}; name that one")
+            named = self._name.removesuffix(f".{header.segment}")
+            raise RecordingError(f"{self._name}: this is file {header.segment} of {named}; name that one")
 
     def assemble_again(self, *, believe_index: bool) -> Assembled:
         """The same files, as they were when assemble looked at them, made into a recording once more."""

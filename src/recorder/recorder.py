@@ -106,8 +106,8 @@ class Recorder:
             keep: a ring: keep only the last so many ticks, or a time such as "60s".
             split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
             deterministic: the same simulation and inputs give the same bytes: no clock, no environment, no waiver of
-                keyframes; the run id then comes from the content. Frames reach the file only when their block is full
-                or at a keyframe: a power cut, and a kill with durability "block", cost all since then.
+                keyframes; the run id comes from the content. Frames are written when a block of them is full or at a
+                keyframe: a power cut, and a kill with durability "block", cost all since then.
             run_id: 16 bytes; random by default.
             notes: plain data by name that goes into META, for whoever reads the tape.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from recorder.console import shown_path
 from recorder.errors import UnreadableError
 from replayer.desync.dump import write_state
 from sim.kernel.state import Snapshot
@@ -21,7 +22,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _UNREADABLE:
-            raise UnreadableError(str(error.filename or path), error.strerror or str(error)) from None
+            raise UnreadableError(shown_path(error.filename or path), error.strerror or str(error)) from None
         raise _named(error, path) from None
 
 

@@ -171,19 +171,6 @@ def test_a_later_file_is_not_resumed(folder: Path, capsys: pytest.CaptureFixture
     assert files(folder) == before
 
 
-def test_notes_that_are_no_notes_are_no_plan(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tape whose META holds a list there is resumed to where one says."""
-    described = recorder.recorder.describe
-    with monkeypatch.context() as patch:
-        patch.setattr("recorder.recorder.describe", lambda *all_of: {**described(*all_of), "notes": [1]})
-        assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --ticks 9") == 0
-    assert run(recorder.cli.main, "resume a.tape") == 2
-    assert_one_line(capsys.readouterr(), "a.tape is at tick 9 already: say how far to go with --ticks")
-    assert run(recorder.cli.main, "resume a.tape --ticks 12") == 0
-
-
 # --- a simulation of one's own
 
 
