@@ -329,4 +329,4 @@ def scenarios() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script ``record``."""
-    sys.exit(run_app(app, arguments))
+    sys.exit(run_app(app, arguments, unnamed="standard output"))

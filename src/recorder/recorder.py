@@ -64,10 +64,7 @@ class RecorderStatistics:
 
 
 class Recorder:
-    """Records one simulation into one tape; a context manager.
-
-    ``step`` is the simulation's step plus its frame. Leaving the ``with`` block, or ``close``, seals the tape.
-    """
+    """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
 
     def __init__(
         self,
@@ -91,9 +88,7 @@ class Recorder:
         Args:
             path: a new file; ~ is not expanded.
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and
-                ``.step``.
-            keyframe_interval_ticks: ticks from one keyframe to the next, at least 1.
-            full_every: each so many keyframes one is full and the others are deltas; at least 1.
+            keyframe_interval_ticks: from one keyframe to the next. full_every: one keyframe of so many is full.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
                 baseline), "audit" (both, and raise UnmarkedWriteError where they disagree), "auto" (marks if the
                 simulation says ``marks_writes``, else scan).
@@ -109,7 +104,7 @@ class Recorder:
                 keyframes; the run id comes from the content. Frames are written when a block of them is full or at a
                 keyframe: a power cut, and a kill with durability "block", cost all since then.
             run_id: 16 bytes; random by default.
-            notes: plain data by name that goes into META, for whoever reads the tape.
+            notes: plain data by name, for META.
 
         Raises:
             FileExistsError: there is a file at path; OSError: it cannot be made, or, with on_error="raise", its journal.
@@ -132,9 +127,7 @@ class Recorder:
         baseline = adapted.state.snapshot()
         described = describe(simulation, adapted, settings, notes)
         meta = encode_small(described, "the description of the world")
-        if run_id is None:
-            content = meta + baseline.hash().to_bytes(8, "little")
-            run_id = hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(RUN_ID_BYTES)
+        run_id = run_id or _new_run_id(meta, baseline, deterministic=deterministic)
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
         try:
             session = create_session(TapeFiles(path), encoder, described, settings)
@@ -388,6 +381,11 @@ class Recorder:
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
         self._pass_on_notices()
+
+
+def _new_run_id(meta: bytes, baseline: Snapshot, *, deterministic: bool) -> bytes:
+    content = meta + baseline.hash().to_bytes(8, "little")
+    return hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(RUN_ID_BYTES)
 
 
 def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:

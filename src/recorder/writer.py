@@ -73,6 +73,7 @@ class Writer:
         self._frames_since_s = 0.0
         self._synced_s = time.monotonic()
         self._full_place: SeqReference | None = None
+        self._lost_full = False  # A full keyframe was refused, or frames behind it dropped: deltas need another.
         self._owes_rotation = False  # A keyframe that should have begun a segment was refused: the next one does.
         self._dropping_from: int | None = None
         self._dropped: list[tuple[int, int]] = []
@@ -304,8 +305,7 @@ class Writer:
         if self.failing:
             self.failing, self._failure = False, None
             self.tell(f"{os.fspath(self._path)}: the disk takes the recording again")
-            if self._full_place is None:  # Refused, or followed by frames that were dropped: deltas need another.
-                self.wants_full = True
+            self.wants_full = self.wants_full or self._lost_full
 
     def _finish(self) -> None:
         """The last things. Raises OSError if something could not be written for good."""
@@ -357,13 +357,14 @@ class Writer:
             if self._dropping_from is not None and not self.failing:
                 self._end_drop(job.tick)
             if not self._keeps():
-                self._full_place = None
+                self._full_place, self._lost_full = None, True
                 self._owes_rotation |= job.rotate
                 return
             if job.rotate or self._owes_rotation:
                 self._log.put_rotation()
                 self._owes_rotation = False
             group, self._full_place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline))
+            self._lost_full = False
             self._full_count += 1
         else:
             if not self._keeps() or self._full_place is None:
@@ -387,7 +388,7 @@ class Writer:
 
     def _drop_from(self, tick: int) -> None:
         if self._dropping_from is None:
-            self._dropping_from, self._full_place = tick, None
+            self._dropping_from, self._full_place, self._lost_full = tick, None, True
             self._why_dropped = str(self._failure)
             self.tell(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._failure}")
 

@@ -89,7 +89,7 @@ def test_help_into_a_pipe_that_breaks_is_quiet(package: str, word: str) -> None:
     assert (finished.returncode, finished.stderr) == (0, "")
     with Path("/dev/full").open("w") as full:
         finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
-    assert (finished.returncode, finished.stderr) == (2, "error: No space left on device\n")
+    assert (finished.returncode, finished.stderr) == (2, "error: standard output: No space left on device\n")
 
 
 INTERRUPTING = """

@@ -239,6 +239,7 @@ class FailingFiles(MemoryFiles):
         super().__init__()
         self.k, self.kind, self.forever, self.kept, self.code = k, kind, forever, kept, code
         self.failed_calls = 0
+        self.failed_kinds: set[str] = set()
         self._count = 0
 
     def happens(self, kind: str) -> float:
@@ -249,6 +250,7 @@ class FailingFiles(MemoryFiles):
         self._count += 1
         if self._count == self.k or (self.forever and self._count > self.k):
             self.failed_calls += 1
+            self.failed_kinds.add(kind)
             self._refusal = OSError(self.code, errno.errorcode[self.code])
             return self.kept
         return 1.0

@@ -179,7 +179,8 @@ def test_an_io_error_while_resuming_loses_nothing(
             with contextlib.suppress(WriterFailedError):
                 tape.close()
         last, resumed = watch_resuming(after, Walkers)
-        assert_resumed(resumed, after, live, nothing_lost=True)
+        # Without a journal, of which the user is warned, a kill costs what is not in a block yet.
+        assert_resumed(resumed, after, live, nothing_lost="map_journal" not in files.failed_kinds)
         with resumed:
             record_until(resumed, push, 30, 20)
         assert_whole(last.files, tmp_path, live, push, 30)
