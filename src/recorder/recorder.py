@@ -88,7 +88,8 @@ class Recorder:
         Args:
             path: a new file; ~ is not expanded.
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and
-            keyframe_interval_ticks: from one keyframe to the next. full_every: one keyframe of so many is full.
+            keyframe_interval_ticks: from one keyframe to the next, at least 1.
+            full_every: one keyframe of so many is full.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
                 baseline), "audit" (both, and raise UnmarkedWriteError where they disagree), "auto" (marks if the
                 simulation says ``marks_writes``, else scan).
