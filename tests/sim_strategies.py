@@ -138,7 +138,7 @@ def quarters(low: int, high: int) -> st.SearchStrategy[float]:
 @st.composite
 def floras(draw: st.DrawFn, name: str) -> dict[str, Any]:
     """A plant species that grows, spreads and dies within some dozen ticks."""
-    threshold, above, more = draw(quarters(0, 4)), draw(quarters(0, 8)), draw(quarters(0, 20))
+    threshold, above, more = draw(quarters(0, 4)), draw(quarters(1, 8)), draw(quarters(0, 20))
     near = draw(st.integers(1, 3))
     return {
         "name": name,
@@ -150,7 +150,11 @@ def floras(draw: st.DrawFn, name: str) -> dict[str, Any]:
         "seed_cost": draw(quarters(0, 6)),
         "seed_distance_min": near,
         "seed_distance_max": draw(st.integers(near, 4)),
+        "camouflage": draw(st.sampled_from((1, 1, 0.75, 0.3, 0))),
     }
+
+
+HARDLY_EVER = 1_000_000  # A split_population that no swarm of a small meadow has by itself; as many heads as may be.
 
 
 @st.composite
@@ -158,70 +162,226 @@ def herbivores(draw: st.DrawFn, name: str) -> dict[str, Any]:
     """A herbivore species that eats, divides and starves within some dozen ticks."""
     return {
         "name": name,
-        "consumption_rate": draw(quarters(0, 4)),
-        "upkeep": draw(quarters(0, 1)),
-        "energy_min": draw(quarters(1, 4)),
+        "consumption_rate": draw(st.sampled_from((0.75, 1, 2.5, 4, 0))),
+        "upkeep": draw(st.sampled_from((0.25, 0, 0.5, 0.25, 1))),  # Not so much that most soon starve.
+        "energy_min": draw(quarters(1, 4)) + draw(st.sampled_from((0, 1, 2))),
         "velocity": draw(st.integers(1, 3)),
         "reproduction_divisor": draw(quarters(1, 6)),
-        "split_population": draw(st.integers(2, 20)),
+        "split_population": draw(st.integers(2, 20) | st.just(HARDLY_EVER)),
     }
+
+
+@st.composite
+def substances(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    """A signal or toxin that is soon made, soon over, and dear enough to be given up."""
+    toxin = draw(st.booleans())
+    return {
+        "name": name,
+        "kind": "toxin" if toxin else "signal",
+        "strength": draw(st.sampled_from((1, 0.3, 2.5, 16, 1000))),
+        "synthesis_ticks": draw(st.integers(0, 3)),
+        "aftereffect_ticks": draw(st.integers(0, 5)),
+        "irreversible": draw(st.sampled_from((False, False, True))),
+        "energy_cost": draw(quarters(0, 2)),
+        **(
+            {"lethality": draw(st.sampled_from((0.1, 0, 0.5, 0.05, 1))), "repellence": draw(st.integers(0, 4))}
+            if toxin
+            else {}
+        ),
+    }
+
+
+def conditions(eaters: list[str], defences: list[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """A condition or a small tree of them, of these species and substances."""
+    names, signals = [one["name"] for one in defences], [one["name"] for one in defences if one["kind"] == "signal"]
+    own = st.fixed_dictionaries({"substance": st.sampled_from(names)})
+    leaves = [own, own.map(lambda leaf: {"not": leaf})]  # The second holds at first, so that something begins.
+    if eaters:
+        heads = st.fixed_dictionaries({"herbivore": st.sampled_from(eaters), "heads": st.integers(1, 2)})
+        leaves = [heads, heads, *leaves]
+    if signals:
+        least = st.sampled_from((0.001, 0.01, 0.1, 1, 0))
+        leaves.append(st.fixed_dictionaries({"signal": st.sampled_from(signals), "concentration": least}))
+
+    def trees(parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+        some = st.lists(parts, max_size=3)
+        return st.one_of(*(st.fixed_dictionaries(each) for each in ({"not": parts}, {"any": some}, {"all": some})))
+
+    return st.recursive(st.one_of(leaves), trees, max_leaves=4)
+
+
+@st.composite
+def players(draw: st.DrawFn, species: str) -> dict[str, Any]:
+    """A player who can pay for some commands, but not for all."""
+    budget = draw(quarters(0, 8))
+    return {
+        "species": species,
+        "budget": budget,
+        "budget_max": budget + draw(quarters(0, 5)),
+        "income": draw(quarters(0, 2)),
+        "spawn_cost": draw(quarters(0, 2)),
+        "split_cost": draw(quarters(0, 8)),
+        "bias": draw(st.integers(1, 16)),
+        "sight": draw(st.integers(0, 4)),
+    }
+
+
+@st.composite
+def terminations(draw: st.DrawFn, flora: list[str], eaters: list[str]) -> dict[str, Any]:
+    """Reasons to end, some of which a small meadow soon has."""
+    bounds: dict[str, Any] = {}
+    if draw(st.booleans()):
+        bounds["flora_energy_max"] = draw(quarters(0, 200))
+    if draw(st.booleans()):
+        bounds["population_max"] = draw(st.integers(0, 60))
+    return {
+        "flora_extinct": draw(st.lists(st.sampled_from(flora), max_size=2)),
+        "all_flora": draw(st.booleans()),
+        "herbivores_extinct": draw(st.lists(st.sampled_from(eaters), max_size=2)) if eaters else [],
+        "all_herbivores": draw(st.booleans()),
+        **bounds,
+    }
+
+
+def placements(species: list[str], grid: dict[str, int], count_max: int, **more: Any) -> st.SearchStrategy[Any]:
+    """Entities in one cell or scattered; more: strategies for the keys that both kinds have besides."""
+    named = {"species": st.sampled_from(species), **more}
+    column, row = st.integers(0, grid["width"] - 1), st.integers(0, grid["height"] - 1)
+    return st.one_of(
+        st.fixed_dictionaries({**named, "x": column, "y": row}),
+        st.fixed_dictionaries({**named, "count": st.integers(1, count_max)}),
+    )
+
+
+def breezes() -> st.SearchStrategy[float]:
+    """Wind of up to three cells a tick, on one axis."""
+    return st.sampled_from((0, 0.25, -0.5, 0.5, 1, -1, 2.5, -3))
+
+
+@st.composite
+def defences(draw: st.DrawFn, flora: list[str], eaters: list[str]) -> dict[str, Any]:
+    """The substances of a meadow and what begins them; often none, often both kinds."""
+    made = [draw(substances(f"substance{i}")) for i in range(draw(st.sampled_from((0, 1, 2, 3, 4, 4))))]
+    if not made:
+        return {"substances": [], "triggers": []}
+    rule = st.fixed_dictionaries(
+        {
+            "flora": st.sampled_from(flora),
+            "substance": st.sampled_from([one["name"] for one in made]),
+            "when": conditions(eaters, made),
+        }
+    )
+    return {"substances": made, "triggers": draw(st.lists(rule, min_size=2, max_size=8))}
 
 
 @st.composite
 def meadows(draw: st.DrawFn, *, swarms: bool = True) -> dict[str, Any]:
     """The plain configuration of a small meadow without scheduled inputs."""
-    width, height = draw(st.integers(1, 8)), draw(st.integers(1, 8))
+    grid = {"width": draw(st.integers(1, 6)), "height": draw(st.integers(1, 8))}
     flora = [draw(floras(f"flora{i}")) for i in range(draw(st.integers(1, 3)))]
     eaters = [draw(herbivores(f"herbivore{i}")) for i in range(draw(st.integers(1, 2)) if swarms else 0)]
-    column, row = st.integers(0, width - 1), st.integers(0, height - 1)
-    named = st.sampled_from([one["name"] for one in flora])
-    plants = st.one_of(
-        st.fixed_dictionaries({"species": named, "x": column, "y": row}),
-        st.fixed_dictionaries({"species": named, "count": st.integers(1, 12)}),
-    )
+    plant_names, eater_names = [one["name"] for one in flora], [one["name"] for one in eaters]
     config = {
-        "grid": {"width": width, "height": height},
+        "grid": grid,
         "seed": draw(st.integers(0, (1 << 63) - 1)),
+        "ticks": draw(st.integers(1, 150)),
         "flora": flora,
         "herbivores": eaters,
-        "diet": [[draw(st.booleans()) for _ in flora] for _ in eaters],
+        "diet": [[draw(st.sampled_from((True, True, True, False))) for _ in flora] for _ in eaters],
+        **draw(defences(plant_names, eater_names)),
         "links": {
             "interval": draw(st.integers(1, 6)),
             "cost": draw(quarters(0, 3)),
             "between_species": draw(st.booleans()),
         },
-        "plants": draw(st.lists(plants, min_size=1, max_size=6)),
+        "dispersal": {"flight_ticks": draw(quarters(0, 3))},
+        "wind": {"east": draw(breezes()), "south": draw(breezes())},
+        "crowding": {
+            "carrying_capacity": draw(st.integers(1, 12) | st.just(500)),
+            "taste_ticks": draw(st.integers(0, 4)),
+        },
+        "signalling": {
+            "emission": draw(st.sampled_from((0.1, 1, 0.33, 1, 0.5, 1000, 0))),
+            "decay": draw(st.sampled_from((0.85, 1, 0.5, 0.99, 0))),
+            "epsilon": draw(st.sampled_from((0.0001, 0.01, 0))),
+        },
+        "players": [draw(players(name)) for name in eater_names if draw(st.sampled_from((True, True, False)))],
+        "termination": draw(terminations(plant_names, eater_names)),
+        "plants": draw(st.lists(placements(plant_names, grid, 20), min_size=2, max_size=6)),
     }
     if eaters:
-        herd = st.fixed_dictionaries(
-            {
-                "species": st.sampled_from([one["name"] for one in eaters]),
-                "x": column,
-                "y": row,
-                "population": st.integers(1, 15),
-            }
-        )
-        config["swarms"] = draw(st.lists(herd, max_size=4))
+        herds = placements(eater_names, grid, 3, population=st.integers(1, 15) | st.integers(1, 2))
+        config["swarms"] = draw(st.lists(herds, min_size=1, max_size=5))
+    if draw(st.sampled_from((True, True, False))):
+        _liven(config)
     return config
+
+
+def _liven(config: dict[str, Any]) -> None:
+    """Change a meadow so that much lives long in it at once; random numbers alone seldom come together so well."""
+    eaters, flora = config["herbivores"], config["flora"]
+    cell_count = config["grid"]["width"] * config["grid"]["height"]
+    for species in flora:
+        species["growth_percent"] += 8
+        species["max_energy"] += 8
+        config["plants"].append({"species": species["name"], "count": 1 + cell_count // 4})
+    for number, species in enumerate(eaters):
+        species["upkeep"] = min(species["upkeep"], 0.5)
+        species["consumption_rate"] = max(species["consumption_rate"], species["upkeep"] + 0.75) * species["velocity"]
+        if species["split_population"] < HARDLY_EVER:
+            species["split_population"] = min(species["split_population"], 8)
+        config["diet"][number][number % len(flora)] = True
+        config["swarms"].append({"species": species["name"], "population": 3, "count": 2})
+    for player in config["players"]:
+        player["income"] += 0.5
+    for number, substance in enumerate(config["substances"]):
+        if eaters:  # What comes and goes with the swarms.
+            when = {"herbivore": eaters[number % len(eaters)]["name"], "heads": 1 + number % 2}
+            one = {"flora": flora[number % len(flora)]["name"], "substance": substance["name"], "when": when}
+            config["triggers"].append(one)
+
+
+def _parameter_values() -> st.SearchStrategy[dict[str, Any]]:
+    """Which parameter, by its number, and what an input sets it to."""
+    values = (
+        st.integers(0, 300).map(lambda percent: percent << 16),  # growth
+        st.integers(1, 6),  # link_interval
+        quarters(0, 3).map(lambda energy: int(energy * 65_536)),  # link_cost
+        st.integers(1, 20),  # carrying_capacity
+        st.sampled_from((0, 6554, 65_536, 1000 << 16)),  # emission
+        st.sampled_from((0, 30_000, 55_706, 65_536)),  # signal_decay
+    )
+    each = [
+        st.fixed_dictionaries({"parameter": st.just(number), "value": value}) for number, value in enumerate(values)
+    ]
+    return st.one_of(each)
 
 
 @st.composite
 def meadow_inputs(draw: st.DrawFn, config: dict[str, Any]) -> dict[str, Any]:
     """One valid input for the meadow of this plain configuration."""
-    x = draw(st.integers(0, config["grid"]["width"] - 1))
-    y = draw(st.integers(0, config["grid"]["height"] - 1))
-    kinds = ["plant", "wind", "drought", *(["release"] if config["herbivores"] else [])]
-    match draw(st.sampled_from(kinds)):
-        case "plant":
-            species = draw(st.integers(0, len(config["flora"]) - 1))
-            return {"kind": "plant", "species": species, "x": x, "y": y}
-        case "release":
-            species = draw(st.integers(0, len(config["herbivores"]) - 1))
-            return {"kind": "release", "species": species, "x": x, "y": y, "population": draw(st.integers(1, 9))}
-        case "wind":
-            breeze = st.integers(-3 << 16, 3 << 16)
-            return {"kind": "wind", "east": draw(breeze), "south": draw(breeze)}
-    return {"kind": "drought", "ticks": draw(st.integers(0, 15)), "percent": draw(st.integers(0, 200))}
+    grid, eaters = config["grid"], config["herbivores"]
+    cell = {"x": st.integers(0, grid["width"] - 1), "y": st.integers(0, grid["height"] - 1)}
+    breeze = st.one_of(st.integers(-3 << 16, 3 << 16), breezes().map(lambda part: int(part * 65_536)))
+    radius, swarm = st.integers(0, 4), st.integers(1, 6)  # Ids that are often those of a living swarm.
+    plant_species, species = st.integers(0, len(config["flora"]) - 1), st.integers(0, max(0, len(eaters) - 1))
+    keys: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+        "plant": {"species": plant_species, **cell},
+        "wind": {"east": breeze, "south": breeze},
+        "gust": {**cell, "radius": radius, "east": breeze, "south": breeze},
+        "drought": {"ticks": st.integers(0, 15) | st.integers(0, 1), "percent": st.integers(0, 200)},
+        "steer": {"swarm": swarm, "direction": st.integers(0, 4)},
+        "split": {"swarm": swarm},
+    }
+    if eaters:
+        keys["release"] = {"species": species, **cell, "population": st.integers(1, 9)}
+        keys["spawn"] = {"species": species, **cell, "population": st.integers(1, 9)}
+        keys["cull"] = {"species": species, **cell, "radius": radius, "percent": st.sampled_from((100, 50, 10, 0))}
+    kind = draw(st.sampled_from([*keys, "set", *(("steer", "split", "spawn", "release") if eaters else ())]))
+    one = draw(_parameter_values() if kind == "set" else st.fixed_dictionaries(keys[kind]))
+    if kind == "release" and eaters[one["species"]].get("split_population") == HARDLY_EVER:
+        one["population"] = draw(st.integers(1, 9) | st.integers(HARDLY_EVER - 3, HARDLY_EVER))
+    return {"kind": kind, **one}
 
 
 def small_meadow(**changes: Any) -> dict[str, Any]:

@@ -9,52 +9,41 @@ import shlex
 import signal
 import time
 import warnings
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from recorder.console import INTERRUPTED, SAME, TERMINATED, bytes_text, counted, progress_bar, say, say_aside
+from recorder.console import (
+    INTERRUPTED,
+    SAME,
+    TERMINATED,
+    UsageError,
+    bytes_text,
+    counted,
+    progress_bar,
+    say,
+    say_aside,
+)
+from recorder.courses import Course
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.names import segment_numbers, segment_path
 from recorder.reading import OpenTape
 from recorder.recorder import Recorder
-from sim.kernel.registry import Config, World
-from sim.kernel.state import Snapshot
 
 PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a microsecond or two.
 
 
-@attrs.frozen
-class Course:
-    """What a run is fed with, and how it is shown.
+def run_and_report(
+    recorder: Recorder, course: Course, last_tick: int, *, quiet: bool, ticks_a_second: float | None = None
+) -> int:
+    """Record up to last_tick, or to where the simulation says that it has ended, and say how it went; the exit code.
 
-    Attributes:
-        inputs: from a tick to the inputs that lead to it.
-        summarize: from a snapshot to a few figures by name.
-        sim: module:factory, if that is where the simulation comes from.
+    ticks_a_second: how fast at most; None is as fast as it goes. Raises what recording raises, and UsageError for
+    inputs from a file that the simulation refuses.
     """
-
-    inputs: Callable[[int], Any]
-    summarize: Callable[[Snapshot], Mapping[str, str]]
-    sim: str | None = None
-
-
-def course_of(world: World, config: Config, sim: str | None = None) -> Course:
-    """What the scenario of a registered world sends. Raises ConfigError."""
-    return Course(world.inputs(config), lambda snapshot: world.summarize(config, snapshot), sim)
-
-
-def course_without_inputs(sim: str) -> Course:
-    """For a simulation that lives on its own."""
-    return Course(lambda _: None, lambda _: {}, sim)
-
-
-def run_and_report(recorder: Recorder, course: Course, last_tick: int, *, quiet: bool) -> int:
-    """Record up to last_tick and say how it went; the exit code. Raises what recording raises."""
     start_s, start_tick = time.perf_counter(), recorder.tick
-    stopped = _run_ticks(recorder, course.inputs, last_tick, quiet=quiet)
+    stopped = _run_ticks(recorder, course, last_tick, _Pace(ticks_a_second), quiet=quiet)
     seconds = time.perf_counter() - start_s
     if not quiet:
         try:
@@ -62,6 +51,20 @@ def run_and_report(recorder: Recorder, course: Course, last_tick: int, *, quiet:
         except (OSError, RecordingError) as error:  # Somebody has taken the file away: the run is over all the same.
             say_aside(f"warning: {recorder.path}: {error}")
     return stopped.exit_code if stopped is not None else SAME
+
+
+class _Pace:
+    """Keeps ticks to the clock: the n-th is not made before its time. Time that was lost is not made up for."""
+
+    def __init__(self, ticks_a_second: float | None) -> None:
+        self._interval_s = 1 / ticks_a_second if ticks_a_second else 0.0
+        self._next_s = time.monotonic()
+
+    def wait(self) -> None:
+        """Until the next tick is due."""
+        if self._interval_s:
+            self._next_s = max(self._next_s + self._interval_s, time.monotonic())
+            time.sleep(max(0.0, self._next_s - time.monotonic()))
 
 
 @attrs.frozen
@@ -77,10 +80,10 @@ def _stop_at_sigterm(*_: object) -> None:
     raise _Stopped("terminated", TERMINATED)
 
 
-def _run_ticks(recorder: Recorder, inputs_at: Callable[[int], Any], last_tick: int, *, quiet: bool) -> _Stopped | None:
+def _run_ticks(recorder: Recorder, course: Course, last_tick: int, pace: _Pace, *, quiet: bool) -> _Stopped | None:
     """Record up to last_tick and seal the tape; how the run was stopped before that, if it was."""
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
-    first_tick, stopped = recorder.tick + 1, None
+    first_tick, stopped, end = recorder.tick + 1, None, None
     try:
         with warnings.catch_warnings(), recorder:
             warnings.simplefilter("always", RecordingWarning)
@@ -88,19 +91,40 @@ def _run_ticks(recorder: Recorder, inputs_at: Callable[[int], Any], last_tick: i
             try:
                 with progress_bar("recording", last_tick - recorder.tick, quiet=quiet) as show:
                     for tick in range(first_tick, last_tick + 1):
-                        recorder.step(inputs_at(tick))
+                        pace.wait()
+                        _step(recorder, course, tick)
                         if tick % PROGRESS_TICKS == 0:
                             show(tick - first_tick + 1)
+                        end = _end_of(recorder)
+                        if end is not None:
+                            break
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             except KeyboardInterrupt:
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 stopped = _Stopped("interrupted", INTERRUPTED)
             except _Stopped as told:
                 stopped = told
-            recorder.close({"reason": stopped.reason} if stopped else {"reason": "ticks", "ticks": last_tick})
+            recorder.close({"reason": stopped.reason} if stopped else end or {"reason": "ticks", "ticks": last_tick})
     finally:
         signal.signal(signal.SIGTERM, before)
     return stopped
+
+
+def _step(recorder: Recorder, course: Course, tick: int) -> None:
+    inputs = course.inputs(tick, recorder.simulation.state)
+    try:
+        recorder.step(inputs)
+    except ValueError as error:
+        if course.file is None:
+            raise
+        raise UsageError(f"{course.file}: the inputs of tick {tick} are refused: {error}") from None
+
+
+def _end_of(recorder: Recorder) -> dict[str, Any] | None:
+    """Why the run is over as of the present tick, as the tape's outcome; None if it is not, or nobody can say."""
+    ended = getattr(recorder.simulation, "ended", None)
+    found = ended() if ended is not None else None
+    return {"reason": found[0], "text": found[1], "ticks": recorder.tick} if found is not None else None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -121,6 +145,9 @@ def _print_summary(recorder: Recorder, course: Course, ticks: int, seconds: floa
         )
     else:
         say(f"sealed: the recording had reached its last tick, {recorder.tick:,}, and only its end was missing")
+    end = _end_of(recorder)
+    if end is not None:
+        say(f"  ended by {end['reason']} at tick {recorder.tick:,}: {end['text']}")
     if first_tick:
         say(f"  kept: ticks {first_tick:,} to {recorder.tick:,}")
     for first, last in statistics.writer.dropped:

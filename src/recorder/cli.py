@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 import attrs
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
-from recorder.attended import Course, course_of, course_without_inputs, run_and_report
+from recorder.attended import run_and_report
 from recorder.console import (
     NotNegative,
     Positive,
@@ -24,6 +25,7 @@ from recorder.console import (
     shown_path,
     version,
 )
+from recorder.courses import Course, course_of, course_without_inputs, read_players
 from recorder.errors import RecordingError
 from recorder.factories import load_factory
 from recorder.format.assembly import Assembled
@@ -90,6 +92,13 @@ Deterministic = Annotated[
         "with --durability block, lose more than they would else.",
     ),
 ]
+Inputs = Annotated[
+    Path | None,
+    Parameter(
+        name="--inputs",
+        help='A file of further inputs, a line of JSON for each tick that has some: {"tick": 5, "inputs": [...]}.',
+    ),
+]
 Sim = Annotated[
     str | None,
     Parameter(
@@ -117,11 +126,18 @@ def run(
     keep: Keep = None,
     split: Split = None,
     deterministic: Deterministic = False,
+    player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
+    inputs: Inputs = None,
+    realtime: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     quiet: Quiet = False,
 ) -> int:
     """Run a scenario and record it.
 
-    Example: record run quiet-meadow -o meadow.tape --ticks 2000
+    Examples:
+    record run quiet-meadow -o meadow.tape --ticks 2000
+    record run arms-race --player caterpillar=greedy --player beetle=random
+
+    The run ends with the scenario's last tick, or before, where the scenario's [termination] says so.
 
     Parameters
     ----------
@@ -141,28 +157,29 @@ def run(
         How deltas know what changed: marks, scan, or audit (both, failing where they disagree).
     on_error
         When the disk refuses: continue (in memory, trying again, noting what is lost) or raise.
+    player
+        PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.
+    realtime
+        Ticks a second; without it as many as go.
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
     loaded = load_scenario(scenario, seed=seed)
     tick_count = _goal(ticks) if ticks is not None else _ticks_of(loaded)
-    settings: dict[str, Any] = {
-        "keyframe_interval_ticks": keyframe_interval,
-        "full_every": full_every,
-        "durability": durability,
-        "sync": sync,
-        "on_error": on_error,
-        "keep": keep,
-        "split": split,
-        "deterministic": deterministic,
-    }
-    recorder = _start(output, loaded, settings, changes=changes, notes={"ticks": tick_count})
+    settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
+    settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split}
+    settings["deterministic"] = deterministic
+    players = read_players(player or [])
+    course = course_of(loaded.world, loaded.config, players=players, file=inputs)
+    notes: dict[str, Any] = {"ticks": tick_count}
+    notes |= ({"players": players} if players else {}) | ({"inputs": str(inputs)} if inputs is not None else {})
+    recorder = _start(output, loaded, settings, changes=changes, notes=notes)
     if not quiet:
         what = f"{loaded.name} (world {loaded.world.name}, seed {loaded.config.get('seed', 0)})"
         say(f"recording {what}, {counted(tick_count, 'tick')} → {recorder.path}")
     elif output is None:
         say(str(recorder.path))  # Nobody could know it otherwise.
-    return run_and_report(recorder, course_of(loaded.world, loaded.config), tick_count, quiet=quiet)
+    return run_and_report(recorder, course, tick_count, quiet=quiet, ticks_a_second=realtime)
 
 
 def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **more: Any) -> Recorder:
@@ -195,6 +212,7 @@ def resume(
     *,
     ticks: Positive | None = None,
     sim: Sim = None,
+    inputs: Inputs = None,
     quiet: Quiet = False,
 ) -> int:
     """Go on with a recording that was ended by a crash, a kill, a power cut, or by its last tick.
@@ -214,7 +232,7 @@ def resume(
     quiet
         Print nothing but errors.
     """
-    plan = _plan(tape, ticks, sim)
+    plan = _plan(tape, ticks, sim, inputs)
     with progress_bar("restoring", 1, quiet=quiet) as show:
         try:
             simulation = _make(sim) if sim is not None else None
@@ -244,7 +262,7 @@ class _Plan:
     last_tick: int
 
 
-def _plan(tape: Path, ticks: int | None, sim: str | None) -> _Plan:
+def _plan(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -> _Plan:
     """How a tape can be gone on with. Raises UsageError, RecordingError, OSError; nothing is written then."""
     with OpenTape(tape) as opened:
         assembled = opened.assemble()
@@ -252,7 +270,8 @@ def _plan(tape: Path, ticks: int | None, sim: str | None) -> _Plan:
         last_tick = _last_tick(tape, assembled, ticks)
         match assembled.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
-                course = course_of(find_world(name), config, sim)
+                players = _players_noted(tape, assembled, inputs)
+                course = course_of(find_world(name), config, sim=sim, players=players, file=inputs)
             case _ if sim is not None:
                 if last_tick > assembled.recording.last_tick:
                     _ensure_no_inputs(tape, assembled.recording)
@@ -263,6 +282,17 @@ def _plan(tape: Path, ticks: int | None, sim: str | None) -> _Plan:
                     f"or go on in Python, recorder.resume({str(tape)!r}, simulation)"
                 )
     return _Plan(course, last_tick)
+
+
+def _players_noted(tape: Path, assembled: Assembled, inputs: Path | None) -> dict[str, str]:
+    """Who played when the tape was recorded. Raises UsageError if it had inputs of a file that is not named now."""
+    notes = assembled.meta.get("notes")
+    if isinstance(notes, dict) and isinstance(notes.get("inputs"), str) and inputs is None:
+        raise UsageError(f"{tape}: some of its inputs came from {notes['inputs']}: name that file with --inputs")
+    match notes:
+        case {"players": dict(players)} if all(isinstance(policy, str) for policy in players.values()):
+            return players
+    return {}
 
 
 def _last_tick(tape: Path, assembled: Assembled, ticks: int | None) -> int:

@@ -12,7 +12,6 @@ Invariants:
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 import warnings
@@ -28,14 +27,15 @@ from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.forks import refuse_after_fork
 from recorder.format.encoder import SegmentEncoder
-from recorder.format.file_header import RUN_ID_BYTES, make_file_header
+from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame, ensure_inputs_fit
 from recorder.format.keyframe import gather_changes
 from recorder.format.plain_data import PlainEncoder, decode_plain
+from recorder.format.telemetry import make_row
 from recorder.jobs import KeyframeJob, WriterStatistics
 from recorder.journal import Journal
 from recorder.logfile import TapeFiles
-from recorder.session import Resumed, Session, create_session, describe, encode_small, exception_text
+from recorder.session import Resumed, Session, create_session, describe, encode_small, exception_text, new_run_id
 from recorder.settings import Durability, OnError, ensure_arguments, make_settings
 from recorder.tracking import ChangeTracking, find_source
 from recorder.writer import Writer
@@ -93,10 +93,9 @@ class Recorder:
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
                 baseline), "audit" (both, and raise UnmarkedWriteError where they disagree), "auto" (marks if the
                 simulation says ``marks_writes``, else scan).
-            durability: what a killed process may cost: "tick" (nothing, by a journal beside the tape), "block" (up to a
-                second; see deterministic), "none" (what was not written yet; nothing is forced to the disk).
-            sync: when to force the file to stable storage: a time such as "1s" (the default) or "0.2s", "block" (after
-                each block) or "never" (leave it to the system).
+            durability: what a kill may cost: "tick" (nothing, by a journal beside the tape), "block" (up to a second; see
+                deterministic), "none" (what was not written yet; nothing is forced to the disk).
+            sync: when to force the file to the disk: a time such as "1s" (the default), "block" (each block) or "never".
             on_error: what to do when the disk refuses: "continue" (keep what fits into memory, try again, warn, write
                 down what was lost) or "raise" (WriterFailedError at the next call).
             keep: a ring: keep only the last so many ticks, or a time such as "60s".
@@ -128,7 +127,7 @@ class Recorder:
         baseline = adapted.state.snapshot()
         described = describe(simulation, adapted, settings, notes)
         meta = encode_small(described, "the description of the world")
-        run_id = run_id or _new_run_id(meta, baseline, deterministic=deterministic)
+        run_id = run_id or new_run_id(meta, baseline, deterministic=deterministic)
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
         try:
             session = create_session(TapeFiles(path), encoder, described, settings)
@@ -165,6 +164,7 @@ class Recorder:
         baseline: Snapshot,
     ) -> None:
         self.simulation = simulation
+        self._telemetry: Callable[[], Any] | None = getattr(simulation, "telemetry", None)
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described
@@ -189,6 +189,8 @@ class Recorder:
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         try:
             self._put_full(self.tick, baseline.hash(), baseline)
+            if self._telemetry and not self.tick:
+                self._writer.put_row(make_row(self.tick, self._telemetry()))
             if settings.durability == "tick":
                 # A frame is worth nothing without the keyframe that leads to it: that comes first.
                 self._writer.flush(sync=False)
@@ -222,10 +224,13 @@ class Recorder:
         try:
             result = self.simulation.step(inputs)
             state_hash = self.simulation.state.hash()
+            row = make_row(tick, self._telemetry()) if self._telemetry else None
             frame = encode_frame(tick, state_hash, encoded)
             if self._journal is not None:
                 self._journal.put(tick, frame)
             self._writer.put_frame(frame)
+            if row is not None:
+                self._writer.put_row(row)
         except BaseException:
             self._attention = True
             if not self._writer.has_failed:
@@ -382,11 +387,6 @@ class Recorder:
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
         self._pass_on_notices()
-
-
-def _new_run_id(meta: bytes, baseline: Snapshot, *, deterministic: bool) -> bytes:
-    content = meta + baseline.hash().to_bytes(8, "little")
-    return hashlib.blake2b(content, digest_size=16).digest() if deterministic else os.urandom(RUN_ID_BYTES)
 
 
 def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:

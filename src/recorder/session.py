@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +12,7 @@ import attrs
 
 from recorder.environment import describe_environment
 from recorder.format.encoder import SegmentEncoder
+from recorder.format.file_header import RUN_ID_BYTES
 from recorder.format.limits import META_BYTES_MAX
 from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.logfile import Files
@@ -18,6 +21,7 @@ from recorder.settings import Settings
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.registry import Origin
+from sim.kernel.state import Snapshot
 
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
 
@@ -125,3 +129,9 @@ def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, A
         files.discard()
         raise
     return Session(files, log, settings, encoder.header.run_id, described, 0)
+
+
+def new_run_id(meta: bytes, state: Snapshot, *, deterministic: bool) -> bytes:
+    """16 random bytes; deterministic: such as come from META and the state at the start."""
+    content = meta + state.hash().to_bytes(8, "little")
+    return hashlib.blake2b(content, digest_size=RUN_ID_BYTES).digest() if deterministic else os.urandom(RUN_ID_BYTES)

@@ -20,13 +20,14 @@ from collections import deque
 from typing import Any
 
 from recorder.errors import WriterFailedError
-from recorder.format.encoder import SeqReference, delta_pieces, drop_piece, frames_piece, full_pieces
+from recorder.format.encoder import SeqReference, delta_pieces, drop_piece, full_pieces
 from recorder.format.keyframe import encode_delta, encode_full
-from recorder.format.limits import FRAMES_RAW_BYTES
+from recorder.format.telemetry import Row
 from recorder.jobs import KeyframeJob, WriterStatistics, not_sealed
 from recorder.logfile import Files
 from recorder.segments import Group, SegmentedLog
 from recorder.settings import Settings
+from recorder.waiting_ticks import WaitingTicks
 
 POLL_S = 0.004  # Long enough to leave the simulation alone, short enough that the queue stays small.
 QUEUE_BYTES_MAX = 64 << 20  # Frames waiting to be written; some minutes of an ordinary run.
@@ -62,15 +63,12 @@ class Writer:
         self._path = path
         self._settings = settings
         self._cut_by_time = not settings.deterministic
-        self._queue: deque[bytes | KeyframeJob] = deque()
+        self._queue: deque[bytes | Row | KeyframeJob] = deque()
         self._put_bytes = self._taken_bytes = 0
         self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._wait_s = 0.0
         # The thread's own:
-        self._frames: list[bytes] = []
-        self._frames_bytes = 0
-        self._frames_first_tick = first_tick
-        self._frames_since_s = 0.0
+        self._waiting = WaitingTicks(first_tick)
         self._synced_s = time.monotonic()
         self._full_place: SeqReference | None = None
         self._lost_full = False  # A full keyframe was refused, or frames behind it dropped: deltas need another.
@@ -105,6 +103,10 @@ class Writer:
         self._put_bytes += len(frame)
         if self._put_bytes - self._taken_bytes > QUEUE_BYTES_MAX:
             self.wait_until(lambda: self._put_bytes - self._taken_bytes <= QUEUE_BYTES_MAX // 2)
+
+    def put_row(self, row: Row) -> None:
+        """Hand over the telemetry of the tick whose frame was put last."""
+        self._queue.append(row)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Hand over one keyframe. Raises WriterFailedError."""
@@ -240,13 +242,15 @@ class Writer:
             if isinstance(item, KeyframeJob):
                 self._cut_frames()
                 self._take_keyframe(item)
+            elif isinstance(item, Row):
+                self._waiting.take_row(item)
             else:
                 self._take_frame(item)
         now_s = time.monotonic()
         interval_s = self._settings.sync_interval_s
         sync_due = interval_s is not None and now_s - self._synced_s >= interval_s
-        old = self._cut_by_time and (sync_due or now_s - self._frames_since_s > FRAMES_AGE_S_MAX)
-        if self._frames and (flushes or stopping or old):
+        old = self._cut_by_time and (sync_due or now_s - self._waiting.since_s > FRAMES_AGE_S_MAX)
+        if self._waiting and (flushes or stopping or old):
             self._cut_frames()
         urgent = bool(flushes) or stopping
         sync = interval_s is not None and (sync_due or stopping or any(wanted for _, wanted in flushes))
@@ -287,7 +291,7 @@ class Writer:
             self._synced_s = time.monotonic()
         log.drop_front(self._settings.keep_ticks, self._settings.keep_s)
         if self._dropping_from is None:
-            self.written_tick = self._frames_first_tick - 1
+            self.written_tick = self._waiting.first_tick - 1
 
     def _fail(self, error: OSError) -> None:
         """The disk refused. Raises error itself if that ends the recording."""
@@ -313,14 +317,14 @@ class Writer:
             try:
                 self._log.write()
                 if self._dropping_from is not None:
-                    self._end_drop(self._frames_first_tick - 1)
+                    self._end_drop(self._waiting.first_tick - 1)
                 if self.seals:
                     self._log.end(self._outcome)
                 self._write(sync=self._settings.sync_interval_s is not None)
             except OSError as error:
                 if self._settings.on_error == "raise" or number == LAST_TRIES - 1:
                     if self._log.is_empty:
-                        self._what_is_kept = not_sealed(self._frames_first_tick - 1, self._dropped)
+                        self._what_is_kept = not_sealed(self._waiting.first_tick - 1, self._dropped)
                     raise
                 self._fail(error)
                 time.sleep(RETRY_S[0] if number else 0)
@@ -330,26 +334,22 @@ class Writer:
     # --- frames and keyframes
 
     def _take_frame(self, frame: bytes) -> None:
-        if self._frames_bytes + len(frame) > FRAMES_RAW_BYTES:
+        if not self._waiting.has_room_for(frame):
             self._cut_frames()
-        if not self._frames:
-            self._frames_since_s = time.monotonic()
-        self._frames.append(frame)
-        self._frames_bytes += len(frame)
+        self._waiting.take(frame)
         self._taken_bytes += len(frame)
 
     def _cut_frames(self) -> None:
-        if not self._frames:
+        if not self._waiting:
             return
-        count, first = len(self._frames), self._frames_first_tick
-        self._frames_first_tick += count
+        count, first = len(self._waiting), self._waiting.first_tick
+        groups = self._waiting.cut()
         if self._keeps():
-            self._put([frames_piece(first, count, b"".join(self._frames))])
+            for group in groups:
+                self._put(group)
             self._frame_count += count
         else:
             self._drop_from(first)
-        self._frames.clear()
-        self._frames_bytes = 0
 
     def _take_keyframe(self, job: KeyframeJob) -> None:
         self._keyframe_bytes_done += job.size_bytes

@@ -27,6 +27,7 @@ from recorder.console import (
 )
 from recorder.errors import DesyncError
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
+from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
 from replayer.overview import print_tape, tape_facts
 from replayer.repair import NothingToRepairError, repair_tape
@@ -50,6 +51,8 @@ app = App(
     "  replay seek run.tape --tick -1 --json\n"
     "  replay verify run.tape --jobs 2\n"
     "  replay tail run.tape                   follow a recording while it runs\n"
+    "  replay plot run.tape -o run.png        populations, energies, deaths\n"
+    "  replay export run.tape --telemetry -o run.csv\n"
     "  replay repair broken.tape -o good.tape",
     help_format="plaintext",
     version=version,
@@ -336,6 +339,9 @@ def repair(
         print_repair(tape, report, sim)
     return SAME if report.whole else INCOMPLETE
 
+
+app.command(export)
+app.command(plot)
 
 # --- inside
 

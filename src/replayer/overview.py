@@ -148,6 +148,8 @@ def outcome_text(outcome: Any) -> str:
             return f"by {exception}"
         case {"reason": "written out", **rest} if not rest:
             return "it was written out of a recording that went on"
+        case {"reason": str(reason), "text": str(text), "ticks": int(ticks), **rest} if not rest:
+            return f"at tick {ticks:,} by {reason}: {text}"
         case {"reason": str(reason), **rest}:
             return ", ".join([reason, *(f"{key}: {value}" for key, value in rest.items())])
     return json.dumps(outcome)

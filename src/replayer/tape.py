@@ -11,13 +11,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import numpy.typing as npt
+
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.block import Kind
 from recorder.format.contents import Damage
 from recorder.format.drop import Drop
 from recorder.format.frame import Frame
 from recorder.format.index import Entry
+from recorder.format.places import optional_blocks
 from recorder.format.recording import KeyframePlace, Recording
 from recorder.format.segment import Segment
+from recorder.format.telemetry import decode_telemetry, join_telemetry
 from recorder.reading import OpenTape, is_locked
 from replayer.seals import check_seals
 from sim.kernel.state import Snapshot
@@ -199,6 +204,21 @@ class Tape:
             if place is None or place.tick != tick:
                 raise
             return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
+
+    def telemetry(self) -> dict[str, npt.NDArray[Any]]:
+        """The figures that the simulation gave of its ticks: columns of equal length by name.
+
+        "tick" comes first, int64, ascending; the others are int64 or float64. Ticks without figures, as those that came
+        from a journal, are left out; damaged blocks are passed over, as check_blocks tells.
+        """
+        found = []
+        for block in self.recording.believing_index(lambda: optional_blocks(self.segments)):
+            if block.entry.kind == Kind.TELEMETRY:
+                try:
+                    found.append(decode_telemetry(block.payload(), block.entry.offset))
+                except (CorruptError, TornError):
+                    continue
+        return join_telemetry(found)
 
     def check_blocks(self) -> list[RecordingError]:
         """Read every block whole, believing no index, and compare the seals; what is wrong. Raises nothing for damage.

@@ -48,6 +48,7 @@ class Kind(enum.IntEnum):
     INDEX = OPTIONAL_KIND | 1
     EVENT = OPTIONAL_KIND | 2
     ATTACH = OPTIONAL_KIND | 3
+    TELEMETRY = OPTIONAL_KIND | 4
 
 
 class Codec(enum.IntEnum):

@@ -14,11 +14,12 @@ import attrs
 import numpy.typing as npt
 
 from sim.kernel.simulation import Simulation
-from sim.kernel.state import Snapshot
+from sim.kernel.state import Snapshot, State
 
 ENTRY_POINT_GROUP = "sim.worlds"
 
 InputSource = Callable[[int], list[dict[str, Any]]]  # From a tick to the inputs that lead to it.
+PlayerSource = Callable[[int, State], list[dict[str, Any]]]  # From a tick, and the state before it, to its inputs.
 Config = Mapping[str, Any]
 
 
@@ -69,6 +70,9 @@ class World:
         inputs: from a configuration to what its scenario sends at each tick; raises ConfigError.
         summarize: from a configuration and a snapshot to a few figures worth showing, by name.
         picture: from a snapshot to the layer that shows best as a map, (height, width); None if there is none.
+        layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are none.
+        play: from a configuration, a player's name and a policy's to what that player sends; raises ConfigError. None
+            if the world has no players.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
     """
 
@@ -78,6 +82,8 @@ class World:
     inputs: Callable[[Config], InputSource]
     summarize: Callable[[Config, Snapshot], Mapping[str, str]]
     picture: Callable[[Snapshot], npt.NDArray[Any]] | None = None
+    layers: Callable[[Config, Snapshot], Mapping[str, npt.NDArray[Any]]] | None = None
+    play: Callable[[Config, str, str], PlayerSource] | None = None
     scenarios: Any = None
 
 

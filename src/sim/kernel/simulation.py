@@ -26,8 +26,10 @@ class Simulation(Protocol):
 
     ``step`` takes the state from tick t - 1 to tick t; it reads and writes ``state`` and nothing else that lasts.
     Optional members: ``phases`` (see Phase), ``marks_writes = True`` (every write to the state is marked, see
-    State.mark), ``origin`` (how to build it again, see registry.py) and ``after_restore()``, called when the state
-    was replaced from outside.
+    State.mark), ``origin`` (how to build it again, see registry.py), ``after_restore()``, called when the state was
+    replaced from outside, ``telemetry()``, which gives the figures of the present tick by name, whole numbers or
+    decimals, always of the same names, and ``ended()``, which says why the run is over, as a short name and a sentence,
+    or None.
     """
 
     state: State

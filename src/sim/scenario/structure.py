@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import attrs
 import cattrs
 from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
-from cattrs.gen import make_dict_structure_fn
+from cattrs.gen import make_dict_structure_fn, override
 
 from sim.kernel.fixed_point import from_number
 from sim.kernel.registry import ConfigError
@@ -81,8 +81,18 @@ def _is_list(wanted: Any) -> bool:
     return get_origin(wanted) is tuple and get_args(wanted)[1:] == (...,)
 
 
+def _key(attribute: str) -> str:
+    return attribute.removesuffix("_")
+
+
+def _names(target: type[Any]) -> list[str]:
+    return [field.name for field in attrs.fields(target)]
+
+
 def _make_table_hook(target: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
-    structure_keys = make_dict_structure_fn(target, converter, _cattrs_forbid_extra_keys=True)
+    # A key that is a word of Python, such as "not", belongs to the attribute with an underscore behind it.
+    renamed: dict[str, Any] = {n: override(rename=_key(n)) for n in _names(target) if n != _key(n)}
+    structure_keys = make_dict_structure_fn(target, converter, _cattrs_forbid_extra_keys=True, **renamed)
 
     def structure_table(value: Any, wanted: Any) -> Any:
         if not isinstance(value, Mapping):
@@ -113,7 +123,7 @@ def _first_problem(error: BaseException, place: str) -> ConfigError:
             return ConfigError(place + joint + error.key, error.problem)
         case ForbiddenExtraKeysError():
             name = min(error.extra_fields)
-            known = ", ".join(field.name for field in attrs.fields(error.cl))
+            known = ", ".join(map(_key, _names(error.cl)))
             return ConfigError(f"{place}.{name}" if place else name, f"there is no such key; known: {known}")
         case ClassValidationError():
             noted, others = error.group_exceptions()
@@ -121,7 +131,7 @@ def _first_problem(error: BaseException, place: str) -> ConfigError:
                 # A misspelt key is both unknown and missing; saying that it is unknown helps more.
                 return _first_problem(others[0], place)
             inner, note = noted[0]
-            return _first_problem(inner, f"{place}.{note.name}" if place else note.name)
+            return _first_problem(inner, f"{place}.{_key(note.name)}" if place else _key(note.name))
         case KeyError():
             return ConfigError(place, "this key is missing")
     return ConfigError(place, str(error))

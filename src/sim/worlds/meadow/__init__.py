@@ -5,7 +5,8 @@ from importlib.resources import files
 from sim.kernel.registry import Config, InputSource, World
 from sim.worlds.meadow.config import read_config
 from sim.worlds.meadow.orders import schedule
-from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, picture, summarize
+from sim.worlds.meadow.policies import play
+from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layers, picture, summarize
 
 
 def _inputs(config: Config) -> InputSource:
@@ -19,6 +20,8 @@ WORLD = World(
     inputs=_inputs,
     summarize=summarize,
     picture=picture,
+    layers=layers,
+    play=play,
     scenarios=files(__name__) / "scenarios",
 )
 

@@ -4,7 +4,7 @@ Cells are grouped into rings: ring r holds the offsets whose distance from the c
 (2r - 1)² <= 4(dx² + dy²) < (2r + 1)², in the order of (dy, dx). Drawing r evenly and then a cell of ring r evenly
 stands for a random angle and a random distance, with no sine or cosine in it.
 
-Wind shifts the cell by floor(wind × flight_ticks + 1/2) on each axis, at most by seed_distance_max either way.
+The wind of the parent's cell shifts it by floor(wind × flight_ticks + 1/2) on each axis, at most by seed_distance_max either way.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import ONE, PLACES, multiply
+from sim.kernel.fixed_point import ONE, PLACES
 from sim.kernel.keyed_random import Words, scale_words
 from sim.kernel.state import State
-from sim.worlds.meadow.config import MeadowConfig
 
 Cells = npt.NDArray[np.int64]
 
@@ -49,7 +48,8 @@ class SeedRings:
         return picked
 
 
-def wind_shift(state: State, config: MeadowConfig) -> tuple[int, int]:
-    """How far the wind carries a seed: cells to the east and to the south, before any bound."""
-    east, south = (multiply(int(part), config.dispersal.flight_ticks) for part in state["climate.wind"])
-    return (east + ONE // 2) >> PLACES, (south + ONE // 2) >> PLACES
+def wind_shift(state: State, x: Cells, y: Cells, flight_ticks: int) -> tuple[Cells, Cells]:
+    """How far the wind carries a seed from each of these cells: cells to the east and to the south, before any bound."""
+    carried: Cells = (state["biotope.wind"][:, y, x] * flight_ticks) >> PLACES
+    east, south = (carried + ONE // 2) >> PLACES
+    return east, south

@@ -1,194 +1,203 @@
 """Phase interaction: swarms move, eat, pay for their upkeep, starve, multiply and divide.
 
 For each swarm in ascending id:
-    movement       when the cooldown has run out: a swarm with food in its cell (a plant of its diet with energy) stays;
-                   else it goes to one of the five cells (here and the 4 neighbours inside the meadow), drawn with
-                   weight 1 + the visible energy of its food there (at most WEIGHT_MAX), and waits velocity - 1 ticks.
+    movement       when the cooldown has run out. In a cell with more heads than the parameter carrying_capacity the
+                   swarm is repelled for a tick at least. Repelled: one of the five cells (here and the 4 neighbours
+                   inside the meadow), drawn evenly. Else, with food in its cell (a plant of its diet with energy) and
+                   no player who steers it: it stays. Else one of the five cells, drawn with weight
+                   1 + min(flow - least flow of the five, WEIGHT_MAX - 1), which a player's steering multiplies by the
+                   bias. After a walk or a draw it waits velocity - 1 ticks.
     feeding        only if it did not go elsewhere: from the plant in its cell, if that is of its diet,
-                   min(floor(consumption_rate / velocity) × population, the plant's energy); loss cause feeding.
+                   min(floor(consumption_rate / velocity) × population, the plant's energy); loss cause feeding. A meal
+                   ends a repulsion; a plant that is not in the diet repels for taste_ticks at least.
     upkeep         energy -= upkeep × population. A deficit costs ceil(deficit / energy_min) heads, and energy is 0.
                    A swarm without heads is removed when the phase is over.
     reproduction   floor(max(0, energy - population × energy_min) / price) new heads, where price =
-                   floor(energy_min × reproduction_divisor).
+                   floor(energy_min × reproduction_divisor); at most up to POPULATION_MAX.
     mitosis        from split_population on, half of heads and energy (rounded down) become a new swarm in one of the
                    five cells, drawn evenly; it acts from the next tick on.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import accumulate
-from typing import Any
 
-import attrs
 import numpy as np
-import numpy.typing as npt
 
 from sim.kernel.fixed_point import multiply
-from sim.kernel.keyed_random import KeyedRandom
-from sim.kernel.state import State
-from sim.worlds.meadow.biotope import visible_energy, write_energy
-from sim.worlds.meadow.config import Herbivore, MeadowConfig
-from sim.worlds.meadow.layout import DrawPhase, LossCause
-from sim.worlds.meadow.plants import free_rows, plant_cells
+from sim.worlds.meadow.biotope import write_energy
+from sim.worlds.meadow.ground import Ground
+from sim.worlds.meadow.layout import DrawPhase, HeadLoss, LossCause, Parameter
+from sim.worlds.meadow.ledger import Flow
+from sim.worlds.meadow.plants import plant_cells
+from sim.worlds.meadow.species import POPULATION_MAX, Herbivore
+from sim.worlds.meadow.swarms import COLUMNS, Swarm, add_swarms, new_swarm, remove_swarms_without_heads
+from sim.worlds.meadow.tables import rows_by_id, write_changed
 
-WEIGHT_MAX = 1 << 29  # Five of them stay below 2**32, the range of one random word.
-_STEPS = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1))
-
-
-@attrs.define
-class Swarm:
-    """One row of the swarm table, as plain integers: many times faster to compute with, one by one, than array items.
-
-    Attributes: as the columns of the table.
-    """
-
-    energy: int
-    population: int
-    x: int
-    y: int
-    cooldown: int
-    id: int
-    species: int
+WEIGHT_MAX = 1 << 26  # Five of them, one sixteen times as heavy, times a 32-bit word stay below 2**63.
 
 
-_COLUMNS = tuple(field.name for field in attrs.fields(Swarm))
-
-
-def run_interaction(state: State, config: MeadowConfig) -> None:
+def run_interaction(ground: Ground) -> None:
     """The whole phase."""
-    ids = state["swarms.id"]
-    rows = np.flatnonzero(ids)
-    rows = rows[np.argsort(ids[rows], kind="stable")]
+    state = ground.state
+    rows = rows_by_id(state, "swarms")
     if not len(rows):
         return
-    columns = (state[f"swarms.{column}"][rows].tolist() for column in _COLUMNS)
+    columns = (state[f"swarms.{column}"][rows].tolist() for column in COLUMNS)
     swarms = [Swarm(*values) for values in zip(*columns, strict=True)]
-    random, tick = KeyedRandom(int(state["seed"])), int(state["tick"])
-    moves = random.words(DrawPhase.MOVEMENT, tick, ids[rows])[:, 0].tolist()
-    splits = random.words(DrawPhase.MITOSIS, tick, ids[rows])[:, 0].tolist()
-    pasture = _Pasture(state, config)
+    ids = state["swarms.id"][rows]
+    moves = ground.random.words(DrawPhase.MOVEMENT, ground.tick, ids)[:, 0].tolist()
+    splits = ground.random.words(DrawPhase.MITOSIS, ground.tick, ids)[:, 0].tolist()
+    pasture = _Pasture(ground, swarms)
     daughters: list[Swarm] = []
     for swarm, move, split in zip(swarms, moves, splits, strict=True):
-        herbivore = config.herbivores[swarm.species]
-        if not _move(swarm, herbivore, pasture, move):
-            _feed(swarm, herbivore, pasture)
-        _pay_upkeep(swarm, herbivore)
+        herbivore = ground.config.herbivores[swarm.species]
+        if not pasture.move(swarm, herbivore, move):
+            pasture.feed(swarm, herbivore)
+        pasture.pay_upkeep(swarm, herbivore)
         if swarm.population:
-            _multiply(swarm, herbivore)
+            pasture.multiply(swarm, herbivore)
             if swarm.population >= herbivore.split_population:
-                daughters.append(_divide(swarm, pasture, split))
+                daughters.append(pasture.divide(swarm, split))
     pasture.write_back()
-    for column in _COLUMNS:
-        state.set(f"swarms.{column}", rows, [getattr(s, column) if s.population else 0 for s in swarms])
-    for daughter in daughters:
-        add_swarm(state, daughter.species, daughter.x, daughter.y, daughter.population, daughter.energy)
+    for column in COLUMNS:
+        state.set(f"swarms.{column}", rows, [getattr(swarm, column) for swarm in swarms])
+    remove_swarms_without_heads(state, rows)
+    add_swarms(state, daughters)
 
 
 class _Pasture:
-    """The plants as the swarms of one phase meet them."""
+    """The plants and the crowd as the swarms of one phase meet them."""
 
-    def __init__(self, state: State, config: MeadowConfig) -> None:
-        self._state = state
-        self._config = config
+    def __init__(self, ground: Ground, swarms: list[Swarm]) -> None:
+        state = ground.state
+        self._ground = ground
         self._energy = state["plants.energy"]
         self._species = state["plants.species"]
         self._occupant = state["biotope.occupant"]
+        self._flow = state["biotope.flow"]
+        self._capacity = ground.parameter(Parameter.CARRYING_CAPACITY)
         self._grazed: list[int] = []
-        visible = visible_energy(state)
-        self._weights: list[npt.NDArray[np.int64]] = []
-        for diet in config.diet:
-            food = visible[np.flatnonzero(diet)].sum(axis=0)
-            self._weights.append(1 + np.minimum(food, WEIGHT_MAX - 1))
+        self._crowd: Counter[tuple[int, int]] = Counter()
+        for swarm in swarms:
+            self._crowd[swarm.x, swarm.y] += swarm.population
+        species_count = len(ground.config.herbivores)
+        self._born = [0] * species_count
+        self._starved = [0] * species_count
+        self._eaten = self._used = self._unpaid = 0
 
-    def food_at(self, species: int, x: int, y: int) -> int | None:
-        """Row of the plant in a cell if it has energy and this herbivore eats it."""
-        row = int(self._occupant[y, x]) - 1
-        eaten = row >= 0 and self._config.diet[species][self._species[row]] and self._energy[row] > 0
-        return row if eaten else None
+    def move(self, swarm: Swarm, herbivore: Herbivore, word: int) -> bool:
+        """Move the swarm if it is its time; whether it went to another cell."""
+        steer, swarm.steer = swarm.steer, 0
+        if swarm.cooldown > 0:
+            swarm.cooldown -= 1
+            return False
+        here = (swarm.x, swarm.y)
+        if self._crowd[here] > self._capacity:
+            swarm.repelled = max(swarm.repelled, 1)
+        if swarm.repelled == 0 and steer == 0 and self._eats(swarm, self._plant_at(*here)):
+            return False
+        cells = self._ground.cells_around(*here)
+        if swarm.repelled > 0:
+            swarm.repelled -= 1
+            chosen = cells[(word * len(cells)) >> 32]
+        else:
+            chosen = cells[_draw(word, self._weights(swarm, cells, steer))]
+        swarm.cooldown = herbivore.velocity - 1
+        self._crowd[here] -= swarm.population
+        self._crowd[chosen] += swarm.population
+        swarm.x, swarm.y = chosen
+        return chosen != here
 
-    def graze(self, row: int, appetite: int) -> int:
-        """Take at most appetite from a plant; returns what it gave."""
+    def _weights(self, swarm: Swarm, cells: list[tuple[int, int]], steer: int) -> list[int]:
+        flow = [int(self._flow[y, x]) for x, y in cells]
+        least = min(flow)
+        weights = [1 + min(value - least, WEIGHT_MAX - 1) for value in flow]
+        if steer:
+            dx, dy = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1))[steer - 1]
+            asked = (swarm.x + dx, swarm.y + dy)
+            if asked in cells:
+                weights[cells.index(asked)] *= self._ground.players[swarm.species].bias
+        return weights
+
+    def _plant_at(self, x: int, y: int) -> int:
+        """Row of the plant in a cell, -1 for none."""
+        return int(self._occupant[y, x]) - 1
+
+    def _eats(self, swarm: Swarm, row: int) -> bool:
+        return row >= 0 and self._is_in_diet(swarm, row) and bool(self._energy[row] > 0)
+
+    def _is_in_diet(self, swarm: Swarm, row: int) -> bool:
+        return self._ground.config.diet[swarm.species][int(self._species[row])]
+
+    def feed(self, swarm: Swarm, herbivore: Herbivore) -> None:
+        """Let the swarm eat from the plant in its cell, or find that it does not like it."""
+        row = self._plant_at(swarm.x, swarm.y)
+        if row < 0:
+            return
+        if not self._is_in_diet(swarm, row):
+            swarm.repelled = max(swarm.repelled, self._ground.config.crowding.taste_ticks)
+            return
         there = int(self._energy[row])
-        eaten = min(appetite, there)
+        eaten = min(herbivore.consumption_rate // herbivore.velocity * swarm.population, there)
         if eaten:
             self._energy[row] = there - eaten
             self._grazed.append(row)
-        return eaten
+            self._eaten += eaten
+            swarm.energy += eaten
+            swarm.repelled = 0
 
-    def cells_around(self, x: int, y: int) -> list[tuple[int, int]]:
-        """The cell and its neighbours inside the meadow."""
-        width, height = self._config.grid.width, self._config.grid.height
-        near = [(x + dx, y + dy) for dx, dy in _STEPS]
-        return [(cx, cy) for cx, cy in near if 0 <= cx < width and 0 <= cy < height]
+    def pay_upkeep(self, swarm: Swarm, herbivore: Herbivore) -> None:
+        """Take what the heads use up; those that cannot pay starve."""
+        used = herbivore.upkeep * swarm.population
+        self._used += used
+        swarm.energy -= used
+        if swarm.energy < 0:
+            self._unpaid -= swarm.energy
+            casualties = min(-(swarm.energy // herbivore.energy_min), swarm.population)  # ceil(deficit / energy_min)
+            swarm.population -= casualties
+            swarm.energy = 0
+            self._crowd[swarm.x, swarm.y] -= casualties
+            self._starved[swarm.species] += casualties
 
-    def weight(self, species: int, x: int, y: int) -> int:
-        """How strongly a cell draws this herbivore."""
-        return int(self._weights[species][y, x])
+    def multiply(self, swarm: Swarm, herbivore: Herbivore) -> None:
+        """New heads for energy that is left over; they hold it, so that none is lost or made."""
+        price = multiply(herbivore.energy_min, herbivore.reproduction_divisor)
+        born = max(0, swarm.energy - swarm.population * herbivore.energy_min) // price
+        born = min(born, POPULATION_MAX - swarm.population)
+        swarm.population += born
+        self._crowd[swarm.x, swarm.y] += born
+        self._born[swarm.species] += born
+
+    def divide(self, swarm: Swarm, word: int) -> Swarm:
+        """Split off a daughter with half of everything, rounded down; she has no id yet."""
+        cells = self._ground.cells_around(swarm.x, swarm.y)
+        x, y = cells[(word * len(cells)) >> 32]
+        daughter = new_swarm(swarm.species, x, y, swarm.population // 2, swarm.energy // 2)
+        swarm.energy -= daughter.energy
+        swarm.population -= daughter.population
+        self._crowd[swarm.x, swarm.y] -= daughter.population
+        self._crowd[x, y] += daughter.population
+        return daughter
 
     def write_back(self) -> None:
-        """Mark the plants that were eaten from and write their energy to the layers."""
+        """Mark the plants that were eaten from, write their energy to the layers, and count."""
         rows = np.array(self._grazed, dtype=np.int64)
-        state = self._state
+        state = self._ground.state
         state.mark("plants.energy", rows)
         state.set("plants.loss_cause", rows, LossCause.FEEDING)
         write_energy(state, *plant_cells(state, rows), self._energy[rows])
+        lost = state["heads_lost"].copy()
+        lost[:, HeadLoss.STARVATION] += np.array(self._starved)
+        write_changed(state, "heads_lost", lost)
+        write_changed(state, "heads_born", state["heads_born"] + np.array(self._born))
+        self._ground.note(Flow.GRAZING, self._eaten)
+        self._ground.note(Flow.UPKEEP, self._used)
+        self._ground.note(Flow.STARVATION, self._unpaid)
 
 
 def _draw(word: int, weights: list[int]) -> int:
     """The index that a 32-bit word picks, each with probability by its weight."""
     drawn = (word * sum(weights)) >> 32
     return next(index for index, bound in enumerate(accumulate(weights)) if drawn < bound)
-
-
-def _move(swarm: Swarm, herbivore: Herbivore, pasture: _Pasture, word: int) -> bool:
-    """Move the swarm if it is its time and there is no food here; whether it went to another cell."""
-    if swarm.cooldown > 0:
-        swarm.cooldown -= 1
-        return False
-    if pasture.food_at(swarm.species, swarm.x, swarm.y) is not None:
-        return False
-    cells = pasture.cells_around(swarm.x, swarm.y)
-    chosen = cells[_draw(word, [pasture.weight(swarm.species, x, y) for x, y in cells])]
-    moved = chosen != (swarm.x, swarm.y)
-    swarm.x, swarm.y = chosen
-    swarm.cooldown = herbivore.velocity - 1
-    return moved
-
-
-def _feed(swarm: Swarm, herbivore: Herbivore, pasture: _Pasture) -> None:
-    plant = pasture.food_at(swarm.species, swarm.x, swarm.y)
-    if plant is not None:
-        swarm.energy += pasture.graze(plant, herbivore.consumption_rate // herbivore.velocity * swarm.population)
-
-
-def _pay_upkeep(swarm: Swarm, herbivore: Herbivore) -> None:
-    swarm.energy -= herbivore.upkeep * swarm.population
-    if swarm.energy < 0:
-        casualties = -(swarm.energy // herbivore.energy_min)  # ceil(deficit / energy_min)
-        swarm.population = max(0, swarm.population - casualties)
-        swarm.energy = 0
-
-
-def _multiply(swarm: Swarm, herbivore: Herbivore) -> None:
-    price = multiply(herbivore.energy_min, herbivore.reproduction_divisor)
-    swarm.population += max(0, swarm.energy - swarm.population * herbivore.energy_min) // price
-
-
-def _divide(swarm: Swarm, pasture: _Pasture, word: int) -> Swarm:
-    """Split off a daughter with half of everything, rounded down; it has no id and no cooldown yet."""
-    cells = pasture.cells_around(swarm.x, swarm.y)
-    x, y = cells[_draw(word, [1] * len(cells))]
-    daughter = Swarm(swarm.energy // 2, swarm.population // 2, x, y, 0, 0, swarm.species)
-    swarm.energy -= daughter.energy
-    swarm.population -= daughter.population
-    return daughter
-
-
-def add_swarm(state: State, species: int, x: int, y: int, population: int, energy: int) -> None:
-    """Add a swarm; it gets the next id."""
-    row = free_rows(state, "swarms", 1)
-    swarm_id = int(state["next_swarm_id"])
-    values: dict[str, Any] = {"energy": energy, "population": population, "x": x, "y": y, "species": species}
-    for column, value in {**values, "id": swarm_id}.items():
-        state.set(f"swarms.{column}", row, value)
-    state.set("next_swarm_id", 0, swarm_id + 1)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import to_number
-from sim.kernel.keyed_random import KeyedRandom
+from sim.kernel.fixed_point import ONE, to_number
 from sim.kernel.registry import Config, Origin
 from sim.kernel.simulation import Phase, run_phases
 from sim.kernel.state import Snapshot, State
-from sim.worlds.meadow.biotope import rebuild
-from sim.worlds.meadow.config import MeadowConfig, read_config
-from sim.worlds.meadow.interaction import add_swarm, run_interaction
-from sim.worlds.meadow.layout import DrawPhase, LossCause, make_schema
-from sim.worlds.meadow.lifecycle import FloraTable, run_lifecycle
+from sim.worlds.meadow.config import read_config
+from sim.worlds.meadow.flow_field import run_flow_field
+from sim.worlds.meadow.ground import Ground
+from sim.worlds.meadow.interaction import run_interaction
+from sim.worlds.meadow.layout import LossCause, make_schema
+from sim.worlds.meadow.ledger import Ledger
+from sim.worlds.meadow.lifecycle import run_lifecycle
 from sim.worlds.meadow.orders import run_inputs
-from sim.worlds.meadow.plants import add_plants
+from sim.worlds.meadow.placement import place_everything
+from sim.worlds.meadow.signalling import run_signalling
+from sim.worlds.meadow.telemetry import make_row
+from sim.worlds.meadow.termination import find_end
 
 WORLD_NAME = "meadow"
-WORLD_VERSION = 1  # Changes whenever the same configuration and inputs give other states, and only then.
+WORLD_VERSION = 2  # Changes whenever the same configuration and inputs give other states, and only then.
 
 
 class Meadow:
@@ -30,52 +34,54 @@ class Meadow:
 
     marks_writes = True
 
-    def __init__(self, plain_config: Config) -> None:
-        """A meadow at tick 0. plain_config: as a TOML file gives it. Raises ConfigError."""
-        config = read_config(plain_config)
-        flora = FloraTable.of(config)
-        self.config = config
+    def __init__(self, plain_config: Config, *, ledger: Ledger | None = None) -> None:
+        """A meadow at tick 0. plain_config: as a TOML file gives it. Raises ConfigError.
+
+        ledger: keep books of every flow of energy, and check them after each phase; step raises LedgerError then.
+        """
+        self.config = read_config(plain_config)
         self.origin = Origin(WORLD_NAME, WORLD_VERSION, plain_config)
-        self.state = State(make_schema(config))
+        self.state = State(make_schema(self.config))
+        self._ledger = ledger
+        self._ground = Ground.of(self.state, self.config, ledger)
         self.phases = (
-            Phase("inputs", lambda inputs: run_inputs(self.state, config, inputs)),
-            Phase("lifecycle", lambda _: run_lifecycle(self.state, config, flora)),
-            Phase("interaction", lambda _: run_interaction(self.state, config)),
+            self._phase("inputs", lambda inputs: run_inputs(self._ground, inputs)),
+            self._phase("flow_field", lambda _: run_flow_field(self._ground)),
+            self._phase("lifecycle", lambda _: run_lifecycle(self._ground)),
+            self._phase("interaction", lambda _: run_interaction(self._ground)),
+            self._phase("signalling", lambda _: run_signalling(self._ground)),
         )
-        _place_everything(self.state, config)
+        place_everything(self._ground)
+        if ledger is not None:
+            ledger.close_phase("placement", self.state)
+
+    def _phase(self, name: str, run: Callable[[Any], None]) -> Phase:
+        ledger = self._ledger
+        if ledger is None:
+            return Phase(name, run)
+
+        def run_with_books(inputs: Any) -> None:
+            run(inputs)
+            ledger.close_phase(name, self.state)
+
+        return Phase(name, run_with_books)
+
+    def after_restore(self) -> None:
+        """The books begin anew with the state that was put in."""
+        if self._ledger is not None:
+            self._ledger.begin(self.state)
+
+    def telemetry(self) -> Mapping[str, int | float]:
+        """The figures of the present tick, see telemetry.py."""
+        return make_row(self.state, self.config)
+
+    def ended(self) -> tuple[str, str] | None:
+        """Why the run is over as of the present tick, see termination.py: name and sentence; None if it is not."""
+        return find_end(self.state, self.config)
 
     def step(self, inputs: Any) -> None:
         """Advance by one tick. inputs: a list of inputs (see orders.py) or None; ValueError if one cannot be."""
         run_phases(self.phases, inputs)
-
-
-def _place_everything(state: State, config: MeadowConfig) -> None:
-    """Put the configured plants and swarms down, in an order that does not depend on that of the scenario's lists."""
-    state["seed"][()] = config.seed
-    state["next_plant_id"][()] = state["next_swarm_id"][()] = 1
-    width, height = config.grid.width, config.grid.height
-    free = np.ones(width * height, np.bool_)
-    fixed = sorted({(config.flora_index(p.species), p.y, p.x) for p in config.plants if p.x is not None})
-    cells = np.array([y * width + x for _, y, x in fixed if y is not None and x is not None], dtype=np.int64)
-    _, first = np.unique(cells, return_index=True)  # Of two plants for one cell the one of the first species stays.
-    chosen = [(fixed[index][0], int(cells[index])) for index in sorted(first.tolist())]
-    free[cells] = False
-    for species, flora in enumerate(config.flora):
-        wanted = sum(p.count or 0 for p in config.plants if p.species == flora.name)
-        open_cells = np.flatnonzero(free)
-        words = KeyedRandom(config.seed).words(DrawPhase.PLACEMENT, 0, open_cells, block=species)[:, 0]
-        taken = np.sort(open_cells[np.argsort(words, kind="stable")[:wanted]])
-        free[taken] = False
-        chosen += [(species, int(cell)) for cell in taken]
-    species_column, cell_column = np.array(chosen, dtype=np.int64).reshape(-1, 2).T
-    base = np.array([flora.base_energy for flora in config.flora], dtype=np.int64)
-    add_plants(state, species_column, cell_column % width, cell_column // width, base[species_column])
-    state["births"][:] = 0  # What was there from the start was not born.
-    for swarm in sorted(config.swarms, key=lambda s: (config.herbivore_index(s.species), s.y, s.x, s.population)):
-        species = config.herbivore_index(swarm.species)
-        energy = config.herbivores[species].energy_min * swarm.population
-        add_swarm(state, species, swarm.x, swarm.y, swarm.population, energy)
-    rebuild(state)
 
 
 def summarize(plain_config: Config, snapshot: Snapshot) -> Mapping[str, str]:
@@ -105,3 +111,21 @@ def picture(snapshot: Snapshot) -> npt.NDArray[Any]:
     """Plant energy in sum, as everybody sees it: (height, width) int64."""
     layer: npt.NDArray[Any] = snapshot["biotope.total"][int(snapshot["biotope.front"])]
     return layer
+
+
+def layers(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray[Any]]:
+    """All layers, by name, in units of 1.0: (height, width) float64."""
+    config = read_config(plain_config)
+    front = int(snapshot["biotope.front"])
+    found = {"plant energy": snapshot["biotope.total"][front], "flow": snapshot["biotope.flow"]}
+    found |= {f"energy of {flora.name}": snapshot["biotope.energy"][front, i] for i, flora in enumerate(config.flora)}
+    for substance, layer in zip(config.substances, config.layers, strict=True):
+        found[f"{substance.kind} {substance.name}"] = snapshot[f"biotope.{substance.kind}s"][layer]
+    scaled = {name: layer / ONE for name, layer in found.items()}
+    rows = np.flatnonzero(snapshot["swarms.id"])
+    for index, herbivore in enumerate(config.herbivores):
+        mine = rows[snapshot["swarms.species"][rows] == index]
+        heads = np.zeros_like(snapshot["biotope.flow"], dtype=np.float64)
+        np.add.at(heads, (snapshot["swarms.y"][mine], snapshot["swarms.x"][mine]), snapshot["swarms.population"][mine])
+        scaled[f"heads of {herbivore.name}"] = heads
+    return scaled

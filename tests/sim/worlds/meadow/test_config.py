@@ -13,7 +13,10 @@ from sim.worlds.meadow.config import read_config
 from sim_strategies import idle_flora, small_meadow
 
 SHEEP = {"name": "sheep", "consumption_rate": 1, "upkeep": 0, "energy_min": 2}
-TOP_KEYS = "grid, flora, herbivores, diet, links, dispersal, plants, swarms, inputs, world, name, seed, ticks"
+TOP_KEYS = (
+    "grid, flora, herbivores, diet, substances, triggers, links, dispersal, wind, crowding, signalling, players, "
+    "termination, plants, swarms, inputs, world, name, seed, ticks"
+)
 RELEASE = {"kind": "release", "tick": 1, "species": "sheep", "x": 0, "y": 0, "population": 1}
 
 
@@ -79,8 +82,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"inputs": [RELEASE]}, "inputs[0].species: one of no species was expected, found 'sheep'"),
     (
-        {"inputs": [{"kind": "cull", "tick": 1}]},
-        "inputs[0].kind: one of plant, release, wind, drought was expected, found 'cull'",
+        {"inputs": [{"kind": "hail", "tick": 1}]},
+        "inputs[0].kind: one of plant, release, wind, gust, drought, cull, set was expected, found 'hail'",
     ),
     (
         {"inputs": [{"kind": "wind", "tick": 1, "east": 1, "south": 1, "x": 1}]},

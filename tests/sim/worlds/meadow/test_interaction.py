@@ -44,11 +44,11 @@ def figures(meadow: Meadow) -> tuple[float, float, int]:
 def test_what_plants_lose_swarms_gain(plain: dict[str, Any]) -> None:
     """Without upkeep the phase moves energy and neither makes nor loses any, to the last unit, over divisions too."""
     meadow = Meadow({**plain, "herbivores": [{**one, "upkeep": 0} for one in plain["herbivores"]]})
-    interaction = meadow.phases[2]
+    *before, interaction, _ = meadow.phases
     assert interaction.name == "interaction"
     for _ in range(30):
-        meadow.phases[0].run(None)
-        meadow.phases[1].run(None)
+        for phase in before:
+            phase.run(None)
         plants, swarms = (int(meadow.state[f"{table}.energy"].sum()) for table in ("plants", "swarms"))
         interaction.run(None)
         after = [int(meadow.state[f"{table}.energy"].sum()) for table in ("plants", "swarms")]

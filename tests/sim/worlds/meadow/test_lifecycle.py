@@ -234,7 +234,9 @@ def test_wind_shifts_by_whole_cells(wind: int, flight_ticks: float, cells: int) 
     meadow = Meadow(small_meadow(dispersal={"flight_ticks": flight_ticks}))
     meadow.step([{"kind": "wind", "east": wind, "south": 3 * ONE}])
 
-    assert wind_shift(meadow.state, meadow.config) == (cells, math.floor(3 * flight_ticks + 0.5))
+    cell = np.array([2])
+    east, south = wind_shift(meadow.state, cell, cell, meadow.config.dispersal.flight_ticks)
+    assert (east.tolist(), south.tolist()) == ([cells], [math.floor(3 * flight_ticks + 0.5)])
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,0 +1,106 @@
+"""What a run of the commands is fed with: the scenario's own inputs, players, and inputs from a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.console import UsageError
+from sim.kernel.registry import Config, ConfigError, World
+from sim.kernel.state import Snapshot, State
+
+
+@attrs.frozen
+class Course:
+    """What a run is fed with, and how it is shown.
+
+    Attributes:
+        inputs: from a tick, and the state before it, to the inputs that lead to it.
+        summarize: from a snapshot to a few figures by name.
+        sim: module:factory, if that is where the simulation comes from.
+        file: where inputs come from, if they come from a file.
+    """
+
+    inputs: Callable[[int, State], Any]
+    summarize: Callable[[Snapshot], Mapping[str, str]]
+    sim: str | None = None
+    file: Path | None = None
+
+
+def course_of(
+    world: World,
+    config: Config,
+    *,
+    sim: str | None = None,
+    players: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Course:
+    """What the scenario of a registered world sends, and then players and a file.
+
+    players: policies by player. file: see read_inputs. Raises ConfigError, UsageError, OSError.
+    """
+    scheduled = world.inputs(config)
+    playing = [_player(world, config, name, policy) for name, policy in (players or {}).items()]
+    given = read_inputs(file) if file is not None else {}
+
+    def inputs_at(tick: int, state: State) -> list[Any]:
+        sent = scheduled(tick) + [one for player in playing for one in player(tick, state)]
+        return sent + given.get(tick, [])
+
+    return Course(inputs_at, lambda snapshot: world.summarize(config, snapshot), sim, file)
+
+
+def course_without_inputs(sim: str) -> Course:
+    """For a simulation that lives on its own."""
+    return Course(lambda *_: None, lambda _: {}, sim)
+
+
+def _player(world: World, config: Config, name: str, policy: str) -> Callable[[int, State], list[Any]]:
+    if world.play is None:
+        raise UsageError(f"--player {name}={policy}: the world {world.name} has no players")
+    try:
+        return world.play(config, name, policy)
+    except ConfigError as error:
+        raise UsageError(f"--player {name}={policy}: {error}") from None
+
+
+def read_players(given: Sequence[str]) -> dict[str, str]:
+    """Policies by player, from PLAYER=POLICY. Raises UsageError."""
+    players: dict[str, str] = {}
+    for one in given:
+        name, equals, policy = one.partition("=")
+        if not equals or not name or not policy:
+            raise UsageError(f"--player {one}: PLAYER=POLICY was expected, such as caterpillar=greedy")
+        if name in players:
+            raise UsageError(f"--player {one}: {name} has a policy already")
+        players[name] = policy
+    return players
+
+
+def read_inputs(path: Path) -> dict[int, list[Any]]:
+    """Inputs by the tick that they lead to, from a file with a line of JSON for each: {"tick": 5, "inputs": [...]}.
+
+    Lines of one tick add up; empty lines are passed over. Raises UsageError, naming the line, and OSError.
+    """
+    inputs: dict[int, list[Any]] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        match found:
+            case {"tick": int(tick), "inputs": list(sent), **rest} if (
+                tick > 0 and found["tick"] is not True and not rest
+            ):
+                inputs.setdefault(tick, []).extend(sent)
+            case _:
+                raise UsageError(
+                    f'{path}, line {number}: {{"tick": 5, "inputs": [...]}} was expected, with a tick from 1 on'
+                )
+    return inputs

@@ -1,0 +1,78 @@
+"""Write a table of columns as CSV, NDJSON or Parquet: beside its place first, then renamed, so that none is half there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+Columns = Mapping[str, npt.NDArray[Any]]
+
+PART_SUFFIX = ".part"
+
+
+def write_table(columns: Columns, path: str | os.PathLike[str]) -> None:
+    """Write columns of equal length; the suffix of path says how, see FORMATS. An existing file is replaced.
+
+    CSV leaves a missing value (NaN) empty, NDJSON leaves its key out, Parquet keeps NaN. Decimals are written so that
+    they come back as the same double.
+    Raises ValueError for another suffix, ModuleNotFoundError for Parquet without pyarrow, OSError.
+    """
+    target = Path(path)
+    write = FORMATS.get(target.suffix)
+    if write is None:
+        raise ValueError(f"{target.name}: a name that ends in {', '.join(FORMATS)} was expected")
+    part = target.with_name(target.name + PART_SUFFIX)
+    try:
+        write(columns, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _rows(columns: Columns) -> Iterator[tuple[Any, ...]]:
+    return zip(*(values.tolist() for values in columns.values()), strict=True)
+
+
+def _is_missing(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _write_csv(columns: Columns, path: Path) -> None:
+    with _open_text(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(["" if _is_missing(value) else value for value in row] for row in _rows(columns))
+
+
+def _write_ndjson(columns: Columns, path: Path) -> None:
+    with _open_text(path) as file:
+        for row in _rows(columns):
+            known = {name: value for name, value in zip(columns, row, strict=True) if not _is_missing(value)}
+            file.write(json.dumps(known, ensure_ascii=False, allow_nan=True) + "\n")
+
+
+def _open_text(path: Path) -> IO[str]:
+    return path.open("w", encoding="utf-8", newline="")
+
+
+def _write_parquet(columns: Columns, path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415 - an extra, needed for this format only
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    pq.write_table(pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()}), path)
+
+
+FORMATS: dict[str, Callable[[Columns, Path], None]] = {
+    ".csv": _write_csv,
+    ".ndjson": _write_ndjson,
+    ".jsonl": _write_ndjson,
+    ".parquet": _write_parquet,
+}

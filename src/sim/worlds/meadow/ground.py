@@ -1,0 +1,96 @@
+"""What every phase of a meadow is given: the state, the configuration, and what follows from that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.fixed_point import ONE
+from sim.kernel.keyed_random import KeyedRandom
+from sim.kernel.state import State
+from sim.worlds.meadow.config import MeadowConfig, Player
+from sim.worlds.meadow.dispersal import SeedRings
+from sim.worlds.meadow.layout import NEIGHBOURS, Parameter
+from sim.worlds.meadow.ledger import Flow, Ledger
+
+Values = npt.NDArray[np.int64]
+
+_HERE_AND_NEIGHBOURS = ((0, 0), *NEIGHBOURS)
+
+
+@attrs.frozen(eq=False)
+class FloraTable:
+    """The constants of the plant species as arrays by species: (species,) int64."""
+
+    growth: Values
+    max_energy: Values
+    base_energy: Values
+    survival_threshold: Values
+    reproduction_interval: Values
+    seed_cost: Values
+    seed_distance_min: Values
+    seed_distance_max: Values
+    camouflage: Values
+    rings: SeedRings
+
+    @staticmethod
+    def of(config: MeadowConfig) -> FloraTable:
+        """The constants of a configuration."""
+        names = [field.name for field in attrs.fields(FloraTable) if field.name not in ("growth", "rings")]
+        columns = {name: np.array([getattr(flora, name) for flora in config.flora], np.int64) for name in names}
+        growth = [flora.base_energy * flora.growth_percent // (100 * ONE) for flora in config.flora]
+        rings = SeedRings(max(flora.seed_distance_max for flora in config.flora))
+        return FloraTable(growth=np.array(growth, np.int64), rings=rings, **columns)
+
+
+@attrs.frozen(eq=False)
+class Ground:
+    """A meadow as its phases see it.
+
+    Attributes:
+        state: all that lasts.
+        config: what never changes.
+        flora: constants of the plant species as arrays.
+        players: by number of their herbivore species.
+        ledger: where flows of energy are noted, if somebody keeps books.
+    """
+
+    state: State
+    config: MeadowConfig
+    flora: FloraTable
+    players: dict[int, Player]
+    ledger: Ledger | None
+
+    @staticmethod
+    def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> Ground:
+        """For a state of this configuration."""
+        players = {config.herbivore_index(player.species): player for player in config.players}
+        return Ground(state, config, FloraTable.of(config), players, ledger)
+
+    @property
+    def random(self) -> KeyedRandom:
+        """Draws under the meadow's seed."""
+        return KeyedRandom(int(self.state["seed"]))
+
+    @property
+    def tick(self) -> int:
+        """The tick that the step under way leads to."""
+        return int(self.state["tick"])
+
+    def parameter(self, which: Parameter) -> int:
+        """The present value of a parameter."""
+        return int(self.state["parameters"][which])
+
+    def note(self, flow: Flow, amount: Any) -> None:
+        """Note a flow of energy, or the sum of several, if books are kept."""
+        if self.ledger is not None:
+            self.ledger.note(flow, np.sum(amount))
+
+    def cells_around(self, x: int, y: int) -> list[tuple[int, int]]:
+        """The five cells: the cell, and its neighbours to the east, south, west and north, as far as they are inside."""
+        width, height = self.config.grid.width, self.config.grid.height
+        near = [(x + dx, y + dy) for dx, dy in _HERE_AND_NEIGHBOURS]
+        return [(cx, cy) for cx, cy in near if 0 <= cx < width and 0 <= cy < height]

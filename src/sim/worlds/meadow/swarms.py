@@ -1,0 +1,83 @@
+"""Bring swarms into the meadow, take them out, divide them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sim.kernel.keyed_random import scale_words
+from sim.kernel.state import State
+from sim.worlds.meadow.ground import Ground
+from sim.worlds.meadow.layout import DrawPhase
+from sim.worlds.meadow.ledger import Flow
+from sim.worlds.meadow.tables import Rows, add_entities, clear_rows
+
+
+@attrs.define
+class Swarm:
+    """One row of the swarm table, as plain integers: many times faster to compute with, one by one, than array items.
+
+    Attributes: as the columns of the table.
+    """
+
+    energy: int
+    population: int
+    x: int
+    y: int
+    cooldown: int
+    repelled: int
+    steer: int
+    initial_population: int
+    id: int
+    species: int
+
+
+COLUMNS = tuple(field.name for field in attrs.fields(Swarm))
+
+
+def new_swarm(species: int, x: int, y: int, population: int, energy: int) -> Swarm:
+    """A swarm that has no id yet."""
+    return Swarm(energy, population, x, y, 0, 0, 0, population, 0, species)
+
+
+def add_swarms(state: State, swarms: Sequence[Swarm]) -> None:
+    """Add swarms; they get the next ids in the order given."""
+    if swarms:
+        columns = {name: [getattr(swarm, name) for swarm in swarms] for name in COLUMNS if name != "id"}
+        add_entities(state, "swarms", "next_swarm_id", columns, len(swarms))
+
+
+def release_swarm(ground: Ground, species: int, x: int, y: int, population: int) -> None:
+    """Add a swarm with energy_min for each head."""
+    energy = ground.config.herbivores[species].energy_min * population
+    add_swarms(ground.state, [new_swarm(species, x, y, population, energy)])
+    ground.note(Flow.PLACED_SWARMS, energy)
+
+
+def remove_swarms_without_heads(state: State, rows: Rows) -> None:
+    """Free those of the rows whose swarm has no heads left. What energy they had must have been noted."""
+    clear_rows(state, "swarms", COLUMNS, rows[state["swarms.population"][rows] == 0])
+
+
+def divide_swarm(ground: Ground, row: int) -> None:
+    """Split off a daughter with half of everything, rounded down, in one of the five cells; add her at once."""
+    state = ground.state
+    x, y, species = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species"))
+    cells = ground.cells_around(x, y)
+    word = ground.random.words(DrawPhase.MITOSIS, ground.tick, state["swarms.id"][row])[1]
+    daughter_x, daughter_y = cells[int(scale_words(word, len(cells)))]
+    population, energy = (int(state[f"swarms.{column}"][row]) for column in ("population", "energy"))
+    state.set("swarms.population", row, population - population // 2)
+    state.set("swarms.energy", row, energy - energy // 2)
+    add_swarms(state, [new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)])
+
+
+def heads_by_cell(ground: Ground, species: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """How many heads of a species are in each cell: (height, width) int64."""
+    state = ground.state
+    mine = np.flatnonzero((state["swarms.id"] != 0) & (state["swarms.species"] == species))
+    heads = np.zeros((ground.config.grid.height, ground.config.grid.width), np.int64)
+    np.add.at(heads, (state["swarms.y"][mine], state["swarms.x"][mine]), state["swarms.population"][mine])
+    return heads

@@ -1,0 +1,51 @@
+"""Rows of the tables: the lowest free ones for what is new, zeros for what is gone, living ones in the order of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.state import State
+
+Rows = npt.NDArray[np.int64]
+
+
+def rows_by_id(state: State, table: str) -> Rows:
+    """Rows of the living entities of a table in ascending id: the stable order of every phase."""
+    ids = state[f"{table}.id"]
+    rows = np.flatnonzero(ids)
+    return rows[np.argsort(ids[rows], kind="stable")]
+
+
+def add_entities(state: State, table: str, counter: str, columns: Mapping[str, Any], count: int) -> Rows:
+    """Add count entities with these columns, and ids from the field counter on in the order given; their rows."""
+    free = np.flatnonzero(state[f"{table}.id"] == 0)[:count]
+    if len(free) < count:
+        added = state.add_rows(table, count - len(free))
+        free = np.concatenate([free, np.arange(added.start, added.stop)])
+    first_id = int(state[counter])
+    for name, value in {**columns, "id": np.arange(first_id, first_id + count)}.items():
+        state[f"{table}.{name}"][free] = value
+        state.mark(f"{table}.{name}", free)
+    state[counter][()] = first_id + count
+    state.mark(counter)
+    return free
+
+
+def clear_rows(state: State, table: str, columns: tuple[str, ...], rows: Rows) -> None:
+    """Make rows free: all zeros."""
+    for name in columns:
+        state[f"{table}.{name}"][rows] = 0
+        state.mark(f"{table}.{name}", rows)
+
+
+def write_changed(state: State, name: str, values: npt.NDArray[Any]) -> None:
+    """Give a whole field new values, and mark where they are other ones."""
+    field = state[name].reshape(-1)
+    changed = np.flatnonzero(field != values.reshape(-1))
+    if len(changed):
+        field[changed] = values.reshape(-1)[changed]
+        state.mark(name, changed)

@@ -1,0 +1,86 @@
+"""The same states everywhere: golden hashes, and processes with other SIMD features, hash seeds and thread counts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from sim.scenario.load import load_scenario
+from sim.worlds.meadow import WORLD, Meadow
+
+GOLDEN = {  # If one of these changes, tapes no longer verify and WORLD_VERSION must change.
+    "quiet-meadow": {
+        0: 0xB46D2A0E332B6C95,
+        1: 0xFE1EF17E0D8B2F19,
+        10: 0xF6E1747EF3D253F2,
+        100: 0x20FF3BF21F06A947,
+        300: 0x75ACE854F8931A3C,
+        600: 0x73842F82C3251A37,
+    },
+    "boom-and-crash": {
+        0: 0xD929EA8B40CDFCE1,
+        1: 0x9AFADE4D86D0293E,
+        10: 0x86215CB17472BF7C,
+        100: 0x23E08245C4542AC0,
+        300: 0x1665B7BB482D7566,
+        600: 0x548826DEF0F2F014,
+    },
+    "arms-race": {
+        0: 0x474EC4986A70F06E,
+        1: 0xD9844067604DB103,
+        10: 0x010EB9DFE555838F,
+        100: 0xAAB3C3DC1DAEC8A8,
+        300: 0x201D4F594173687A,
+        600: 0x961C6627CF62F7E9,
+    },
+}
+
+RUN = """
+import sys
+from sim.scenario.load import load_scenario
+from sim.worlds.meadow import WORLD, Meadow
+
+config = load_scenario(sys.argv[1]).config
+meadow, inputs_at = Meadow(config), WORLD.inputs(config)
+for tick in range(1, 101):
+    meadow.step(inputs_at(tick))
+print(f"{meadow.state.hash():016X}")
+"""
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_hashes(name: str) -> None:
+    """State hashes of the shipped scenarios at some ticks."""
+    config = load_scenario(name).config
+    meadow, inputs_at = Meadow(config), WORLD.inputs(config)
+    found = {0: meadow.state.hash()}
+    for tick in range(1, 601):
+        meadow.step(inputs_at(tick))
+        if tick in GOLDEN[name]:
+            found[tick] = meadow.state.hash()
+
+    assert {tick: f"{value:016x}" for tick, value in found.items()} == {
+        tick: f"{value:016x}" for tick, value in GOLDEN[name].items()
+    }
+    assert WORLD.version == 2
+
+
+@pytest.mark.parametrize("name", ["boom-and-crash", "arms-race"])
+def test_other_environments_give_the_same_states(name: str) -> None:
+    """Without NumPy's SIMD features, with other hash seeds, with one thread and with four."""
+    features = np._core._multiarray_umath.__cpu_dispatch__  # type: ignore[attr-defined]
+    enabled = [one for one in features if np._core._multiarray_umath.__cpu_features__[one]]  # type: ignore[attr-defined]
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    environments = [
+        {"NPY_DISABLE_CPU_FEATURES": " ".join(enabled), "PYTHONHASHSEED": "1", **dict.fromkeys(threads, "1")},
+        {"PYTHONHASHSEED": "4242", **dict.fromkeys(threads, "4")},
+    ]
+    runs = [
+        subprocess.Popen([sys.executable, "-c", RUN, name], env=os.environ | changes, stdout=subprocess.PIPE, text=True)
+        for changes in environments
+    ]
+    assert [run.communicate(timeout=120)[0].strip() for run in runs] == [f"{GOLDEN[name][100]:016X}"] * 2
