@@ -382,6 +382,9 @@ enums:
       doc: Where blocks lie.
     130: event
     131: attach
+    132:
+      id: telemetry
+      doc: Figures of ticks as columns.
   codec:
     0: none
     1: lz4

@@ -62,4 +62,4 @@ class WaitingTicks:
 def _telemetry(rows: list[Row]) -> Piece:
     ticks = [row.tick for row in rows]
     payload = encode_telemetry(ticks, rows[0].names, [row.values for row in rows])
-    return telemetry_piece(ticks[0], ticks[-1], payload)
+    return telemetry_piece(ticks[0], payload)

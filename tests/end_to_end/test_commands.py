@@ -19,7 +19,7 @@ import replayer.cli
 from recorder.format.block import HEADER_BYTES
 from replayer import Tape
 from sim.worlds.meadow import Meadow
-from sim.worlds.meadow.lifecycle import FloraTable, run_lifecycle
+from sim.worlds.meadow.lifecycle import run_lifecycle
 
 from oracle.command_lines import TINY, files, run
 from oracle.second_reader import FRAMES, Reader
@@ -83,7 +83,7 @@ def test_seek_prints_how_it_got_there(tape: Path, capsys: pytest.CaptureFixture[
 
 def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--json has the documented keys; a field asked for is there in full."""
-    assert run(replayer.cli.main, f"seek {tape} --tick -1 --json --field tick --field climate.wind") == 0
+    assert run(replayer.cli.main, f"seek {tape} --tick -1 --json --field tick --field climate.drought_ticks") == 0
 
     facts = json.loads(capsys.readouterr().out)
     with replayer.open(tape) as timeline:
@@ -92,7 +92,7 @@ def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixtu
     assert facts["state_hash"] == f"{state.hash():016x}"
     assert (facts["keyframe_tick"], facts["simulated_ticks"]) == (80, 10)
     assert facts["milliseconds"] > 0
-    assert facts["fields"] == {"tick": 90, "climate.wind": [0, 0]}
+    assert facts["fields"] == {"tick": 90, "climate.drought_ticks": 0}
 
 
 def test_seek_writes_the_state(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,15 +136,15 @@ class EditedMeadow(Meadow):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        flora = FloraTable.of(self.config)
 
         def edited_lifecycle(_: Any) -> None:
-            run_lifecycle(self.state, self.config, flora)
+            run_lifecycle(self._ground)
             if self.state["tick"] == 58:
                 self.state["plants.energy"][5] -= 1
 
-        inputs, lifecycle, interaction = self.phases
-        self.phases = (inputs, type(lifecycle)("lifecycle", edited_lifecycle), interaction)
+        self.phases = tuple(
+            type(phase)("lifecycle", edited_lifecycle) if phase.name == "lifecycle" else phase for phase in self.phases
+        )
 
 
 def make_edited() -> EditedMeadow:
@@ -163,8 +163,7 @@ def test_an_edited_phase_is_caught_at_its_first_tick(
 
     out = capsys.readouterr().out
     assert "DESYNC at tick 58" in out
-    # By the next keyframe the plant has been eaten: the unit that it lacked is missing in the swarm that ate it.
-    assert "swarms.energy: 1 row\n" in out
+    assert "plants.energy: 1 row\n" in out
     dump = tape.with_name("tiny-1.desync-58")
     assert f"dump: {dump}" in out
     assert {file.name for file in dump.iterdir()} >= {"report.md", "finding.json", "inputs.json", "before.npz"}
@@ -248,7 +247,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
     [
         (
             "run no-such-scenario",
-            "there is no scenario file no-such-scenario, and none of that name ships; shipped: quiet",
+            "there is no scenario file no-such-scenario, and none of that name ships; shipped: arms-race, boom-and-crash, large, quiet-meadow",
         ),
         ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape exists already"),
         ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder: No such file or directory"),
@@ -343,5 +342,5 @@ def test_record_scenarios_lists_what_ships(capsys: pytest.CaptureFixture[str]) -
     """Each line has a name and whole sentences."""
     assert run(recorder.cli.main, "scenarios") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["quiet-meadow"]
+    assert [line.partition(":")[0] for line in lines] == ["arms-race", "boom-and-crash", "large", "quiet-meadow"]
     assert all(line.endswith(".") for line in lines)

@@ -117,9 +117,9 @@ def delta_pieces(tick: int, payload: memoryview, baseline: SeqReference, flags: 
     return _cut(Kind.DELTA, payload, tick, flags, None, baseline)
 
 
-def telemetry_piece(first_tick: int, last_tick: int, payload: bytes, flags: int = 0) -> Piece:
-    """A TELEMETRY block with rows from first_tick to last_tick."""
-    return make_piece(Kind.TELEMETRY, payload, first_tick, tick_count=last_tick - first_tick + 1, flags=flags)
+def telemetry_piece(first_tick: int, payload: bytes) -> Piece:
+    """A TELEMETRY block with rows from first_tick on."""
+    return make_piece(Kind.TELEMETRY, payload, first_tick)
 
 
 def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:

@@ -92,19 +92,23 @@ def summarize(plain_config: Config, snapshot: Snapshot) -> Mapping[str, str]:
     for index, flora in enumerate(config.flora):
         mine = alive & (snapshot["plants.species"] == index)
         energy = to_number(int(snapshot["plants.energy"][mine].sum()))
-        lines[flora.name] = f"{int(mine.sum()):,} plants, energy {energy:,.1f}"
+        lines[flora.name] = f"{_counted(int(mine.sum()), 'plant')}, energy {energy:,.1f}"
     present = snapshot["swarms.id"] != 0
     for index, herbivore in enumerate(config.herbivores):
         mine = present & (snapshot["swarms.species"] == index)
         heads = int(snapshot["swarms.population"][mine].sum())
-        lines[herbivore.name] = f"{heads:,} heads in {int(mine.sum()):,} swarms"
-    lines["born so far"] = f"{int(snapshot['births'].sum()):,} plants"
+        lines[herbivore.name] = f"{_counted(heads, 'head')} in {_counted(int(mine.sum()), 'swarm')}"
+    lines["born so far"] = _counted(int(snapshot["births"].sum()), "plant")
     deaths = snapshot["deaths"].sum(axis=0)
     causes = ", ".join(f"{int(count):,} {LossCause(i).name.lower()}" for i, count in enumerate(deaths) if count)
-    lines["died so far"] = f"{int(deaths.sum()):,} plants" + (f" ({causes})" if causes else "")
+    lines["died so far"] = _counted(int(deaths.sum()), "plant") + (f" ({causes})" if causes else "")
     if snapshot["climate.drought_ticks"] > 0:
-        lines["drought"] = f"{int(snapshot['climate.drought_ticks'])} ticks left"
+        lines["drought"] = f"{_counted(int(snapshot['climate.drought_ticks']), 'tick')} left"
     return lines
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def picture(snapshot: Snapshot) -> npt.NDArray[Any]:
