@@ -2,6 +2,7 @@
 # make test   run the tests
 # make lint   formatting, lint, types, import rules
 # make test-pythons   the tests on every Python from 3.11 that is installed here
+# make test-exact     only those tests on every Python from 3.11 that depend on it most: hashes, golden tapes, forks
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
 # make bench  time and size of recording and seeking, cost of the durability levels
 
@@ -10,7 +11,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_TAPE := recordings/demo.tape
 
-.PHONY: demo test test-pythons test-oldest lint bench clean
+.PHONY: demo test test-pythons test-exact test-oldest lint bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -25,6 +26,10 @@ test: $(VENV)/.tested
 
 test-pythons:
 	tools/test_pythons.sh
+
+test-exact:
+	tools/test_pythons.sh tests/sim/worlds/meadow/test_exactness.py tests/recorder/test_golden_tapes.py \
+		tests/recorder/test_fork.py tests/replayer/test_verify.py
 
 test-oldest:
 	tools/test_oldest.sh

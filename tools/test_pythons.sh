@@ -1,5 +1,6 @@
 #!/bin/sh
-# Run the tests on every Python from 3.11 to 3.13 that is installed here, each in an environment of its own.
+# Run the tests, or those that are named, on every Python from 3.11 to 3.13 that is installed here, each in an
+# environment of its own.
 set -eu
 cd "$(dirname "$0")/.."
 found=0
@@ -7,7 +8,12 @@ for version in 3.11 3.12 3.13; do
     for candidate in "python$version" "$HOME/.pyenv/versions/$version".*/bin/python; do
         if "$candidate" -c 'import sys' 2>/dev/null; then
             echo "== $("$candidate" --version)"
-            make --no-print-directory test PYTHON="$candidate" VENV=".venv-$version"
+            if [ $# -gt 0 ]; then
+                make --no-print-directory ".venv-$version/.tested" PYTHON="$candidate" VENV=".venv-$version"
+                ".venv-$version/bin/pytest" -n 2 --dist loadgroup "$@"
+            else
+                make --no-print-directory test PYTHON="$candidate" VENV=".venv-$version"
+            fi
             found=$((found + 1))
             break
         fi

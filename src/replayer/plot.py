@@ -69,7 +69,7 @@ def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str]) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if axes.lines:
-        axes.legend(loc="upper left", fontsize="x-small", ncols=max(1, -(-len(axes.lines) // 6)))
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small")  # Beside the curves, not on them.
 
 
 def _rates(ticks: npt.NDArray[Any], sums: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

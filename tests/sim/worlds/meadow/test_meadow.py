@@ -160,14 +160,14 @@ def test_figures_and_picture() -> None:
     meadow = Meadow(config)
     assert WORLD.summarize(config, meadow.state.snapshot()) == {
         "moss": "2 plants, energy 20.0",
-        "sheep": "1,200 heads in 1 swarms",
+        "sheep": "1,200 heads in 1 swarm",
         "born so far": "0 plants",
         "died so far": "0 plants",
     }
     meadow.state["plants.energy"][0] = 0
     meadow.step([{"kind": "drought", "ticks": 4, "percent": 50}])
     figures = WORLD.summarize(config, meadow.state.snapshot())
-    assert (figures["died so far"], figures["drought"]) == ("1 plants (1 background)", "3 ticks left")
+    assert (figures["died so far"], figures["drought"]) == ("1 plant (1 background)", "3 ticks left")
 
     assert WORLD.picture is not None
     picture = WORLD.picture(meadow.state.snapshot())
