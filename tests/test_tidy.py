@@ -89,3 +89,20 @@ def test_a_file_of_the_users_that_hides_a_package_is_named(
         f"ImportError: {tmp_path / file} hides the package {file[:-3]!r} that {asker} needs: "
         "give that file another name"
     )
+
+
+def test_the_tests_that_the_pages_name_exist() -> None:
+    """A promise points to what holds it."""
+    named = {
+        name
+        for page in [*(ROOT / "docs").glob("*.md"), ROOT / "SPEC.md", ROOT / "README.md"]
+        for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))
+    }
+    defined = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^\s*def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+
+    assert len(named) > 10
+    assert named <= defined

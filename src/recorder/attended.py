@@ -47,7 +47,8 @@ def run_and_report(
     seconds = time.perf_counter() - start_s
     if not quiet:
         try:
-            _print_summary(recorder, course, recorder.tick - start_tick, seconds, stopped=stopped)
+            end = None if stopped is not None else _end_of(recorder, course, last_tick)
+            _print_summary(recorder, course, recorder.tick - start_tick, seconds, stopped=stopped, end=end)
         except (OSError, RecordingError) as error:  # Somebody has taken the file away: the run is over all the same.
             say_aside(f"warning: {recorder.path}: {error}")
     return stopped.exit_code if stopped is not None else SAME
@@ -83,7 +84,7 @@ def _stop_at_sigterm(*_: object) -> None:
 def _run_ticks(recorder: Recorder, course: Course, last_tick: int, pace: _Pace, *, quiet: bool) -> _Stopped | None:
     """Record up to last_tick and seal the tape; how the run was stopped before that, if it was."""
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
-    first_tick, stopped, end = recorder.tick + 1, None, None
+    first_tick, stopped = recorder.tick + 1, None
     try:
         with warnings.catch_warnings(), recorder:
             warnings.simplefilter("always", RecordingWarning)
@@ -95,8 +96,7 @@ def _run_ticks(recorder: Recorder, course: Course, last_tick: int, pace: _Pace, 
                         _step(recorder, course, tick)
                         if tick % PROGRESS_TICKS == 0:
                             show(tick - first_tick + 1)
-                        end = _end_of(recorder)
-                        if end is not None:
+                        if _end_of(recorder, course, last_tick) is not None:
                             break
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             except KeyboardInterrupt:
@@ -104,7 +104,7 @@ def _run_ticks(recorder: Recorder, course: Course, last_tick: int, pace: _Pace, 
                 stopped = _Stopped("interrupted", INTERRUPTED)
             except _Stopped as told:
                 stopped = told
-            recorder.close({"reason": stopped.reason} if stopped else end or {"reason": "ticks", "ticks": last_tick})
+            recorder.close({"reason": stopped.reason} if stopped else _end_of(recorder, course, last_tick))
     finally:
         signal.signal(signal.SIGTERM, before)
     return stopped
@@ -120,11 +120,15 @@ def _step(recorder: Recorder, course: Course, tick: int) -> None:
         raise UsageError(f"{course.file}: the inputs of tick {tick} are refused: {error}") from None
 
 
-def _end_of(recorder: Recorder) -> dict[str, Any] | None:
-    """Why the run is over as of the present tick, as the tape's outcome; None if it is not, or nobody can say."""
+def _end_of(recorder: Recorder, course: Course, last_tick: int) -> dict[str, Any] | None:
+    """Why the run is over as of the present tick, as the tape's outcome; None if it is not."""
+    tick = recorder.tick
+    if tick >= last_tick:
+        reason = course.tick_limit_reason
+        return {"reason": reason, "ticks": tick} | ({"text": "the last tick, as asked"} if reason != "ticks" else {})
     ended = getattr(recorder.simulation, "ended", None)
     found = ended() if ended is not None else None
-    return {"reason": found[0], "text": found[1], "ticks": recorder.tick} if found is not None else None
+    return {"reason": found[0], "text": found[1], "ticks": tick} if found is not None else None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -132,7 +136,15 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     say_aside(f"warning: {message}")
 
 
-def _print_summary(recorder: Recorder, course: Course, ticks: int, seconds: float, *, stopped: _Stopped | None) -> None:
+def _print_summary(
+    recorder: Recorder,
+    course: Course,
+    ticks: int,
+    seconds: float,
+    *,
+    stopped: _Stopped | None,
+    end: dict[str, Any] | None,
+) -> None:
     statistics, path, state = recorder.statistics(), Path(recorder.path), recorder.simulation.state
     first_tick = _first_tick(recorder)
     if ticks or stopped:
@@ -145,8 +157,7 @@ def _print_summary(recorder: Recorder, course: Course, ticks: int, seconds: floa
         )
     else:
         say(f"sealed: the recording had reached its last tick, {recorder.tick:,}, and only its end was missing")
-    end = _end_of(recorder)
-    if end is not None:
+    if end is not None and "text" in end:
         say(f"  ended by {end['reason']} at tick {recorder.tick:,}: {end['text']}")
     if first_tick:
         say(f"  kept: ticks {first_tick:,} to {recorder.tick:,}")

@@ -23,12 +23,14 @@ class Course:
         summarize: from a snapshot to a few figures by name.
         sim: module:factory, if that is where the simulation comes from.
         file: where inputs come from, if they come from a file.
+        tick_limit_reason: see World.
     """
 
     inputs: Callable[[int, State], Any]
     summarize: Callable[[Snapshot], Mapping[str, str]]
     sim: str | None = None
     file: Path | None = None
+    tick_limit_reason: str = "ticks"
 
 
 def course_of(
@@ -51,7 +53,7 @@ def course_of(
         sent = scheduled(tick) + [one for player in playing for one in player(tick, state)]
         return sent + given.get(tick, [])
 
-    return Course(inputs_at, lambda snapshot: world.summarize(config, snapshot), sim, file)
+    return Course(inputs_at, lambda snapshot: world.summarize(config, snapshot), sim, file, world.tick_limit_reason)
 
 
 def course_without_inputs(sim: str) -> Course:

@@ -116,7 +116,7 @@ def test_info_says_what_the_tape_is(tape: Path, capsys: pytest.CaptureFixture[st
     assert (facts["world"], facts["first_tick"], facts["last_tick"]) == ("meadow", 0, 90)
     assert (facts["sealed"], facts["status"], facts["mode"]) == (True, "intact", "events")
     assert facts["bytes"] == tape.stat().st_size
-    assert facts["outcome"] == {"reason": "ticks", "ticks": 90}
+    assert facts["outcome"] == {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}
 
     assert run(replayer.cli.main, f"info {tape}") == 0
     assert f"{tape}: intact, sealed" in capsys.readouterr().out

@@ -82,7 +82,11 @@ def test_each_setting_reaches_the_tape(option: str) -> None:
     with Tape(Path("a.tape")) as tape:
         assert {key: tape.meta["settings"][key] for key in GOOD[option]} == GOOD[option]
         assert tape.meta["notes"] == {"ticks": 45}
-        assert (tape.last_tick, tape.status, tape.outcome) == (45, "intact", {"reason": "ticks", "ticks": 45})
+        assert (tape.last_tick, tape.status, tape.outcome) == (
+            45,
+            "intact",
+            {"reason": "Z1", "ticks": 45, "text": "the last tick, as asked"},
+        )
         assert tape.check_blocks() == []
         first_tick = tape.first_tick
     assert (first_tick > 0) is (option == "--keep 20")
@@ -327,7 +331,7 @@ def test_a_run_that_is_told_to_stop_seals_its_tape(number: int, code: int, reaso
     finished = subprocess.run([*RECORD, "resume", "-q", "a.tape", "--ticks", str(last_tick + 5)], check=False)
     assert finished.returncode == 0
     with Tape(Path("a.tape")) as tape:
-        assert (tape.status, tape.last_tick, tape.outcome["reason"]) == ("intact", last_tick + 5, "ticks")
+        assert (tape.status, tape.last_tick, tape.outcome["reason"]) == ("intact", last_tick + 5, "Z1")
 
 
 @pytest.mark.parametrize("first_at", [33, None], ids=["told before", "told only then"])

@@ -146,7 +146,7 @@ def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], optio
     assert "\nsealed: the recording had reached its last tick, 90, and only its end was missing\n" in out
     assert verify_tape(Path("a.tape")).status == "intact"
     with Tape(Path("a.tape")) as tape:
-        assert tape.outcome == {"reason": "ticks", "ticks": 90}
+        assert tape.outcome == {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}
     assert run(recorder.cli.main, f"resume a.tape {option}") == 2
     assert_one_line(capsys.readouterr(), "a.tape is at tick 90 already: say how far to go with --ticks")
 

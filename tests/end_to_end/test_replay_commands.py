@@ -217,7 +217,7 @@ def test_tail_shows_the_last_ticks(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "… 87 ticks before these"
     assert [line.split("  ")[0] for line in lines[1:4]] == ["tick 88", "tick 89", "tick 90"]
-    assert lines[4:] == ['sealed: {"reason": "ticks", "ticks": 90}']
+    assert lines[4:] == ['sealed: {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}']
 
     assert run(replayer.cli.main, "tail a.tape --no-follow -n 0") == 0
     assert capsys.readouterr().out.splitlines() == ["… 90 ticks before these", lines[4]]
@@ -232,7 +232,7 @@ def test_tail_in_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> 
 
     assert [fact["tick"] for fact in facts if "tick" in fact] == list(range(79, 91))
     assert [fact for fact in facts if "keyframe" in fact] == [{"keyframe": 80, "full": False}]
-    assert facts[-1] == {"ended": {"reason": "ticks", "ticks": 90}}
+    assert facts[-1] == {"ended": {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}}
     with replayer.open("a.tape") as tape:
         assert facts[0]["state_hash"] == f"{tape[79].hash():016x}"
         assert facts[0]["inputs"] == tape.tape.frame(79).inputs

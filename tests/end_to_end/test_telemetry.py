@@ -225,6 +225,17 @@ def test_a_run_ends_where_the_scenario_says(capsys: pytest.CaptureFixture[str]) 
     )
 
 
+@pytest.mark.parametrize("ticks", [12, 13])
+def test_the_last_tick_is_condition_z1(capsys: pytest.CaptureFixture[str], ticks: int) -> None:
+    """As many ticks as were asked for end a run by Z1, which comes before a condition that holds at the same tick."""
+    Path("tiny.toml").write_text(TINY)
+    assert run(recorder.cli.main, f"run tiny.toml -o a.tape --ticks {ticks}") == 0
+    assert f"  ended by Z1 at tick {ticks}: the last tick, as asked" in capsys.readouterr().out.splitlines()
+    with Tape("a.tape") as tape:
+        assert tape.outcome == {"reason": "Z1", "ticks": ticks, "text": "the last tick, as asked"}
+        assert tape.telemetry()["tick"].tolist() == list(range(ticks + 1))
+
+
 def test_inputs_from_a_file_and_players_are_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     """They come behind the scenario's own; a resume needs the file again, and knows the players."""
     sent = {"kind": "wind", "east": 7, "south": 9}

@@ -73,6 +73,7 @@ class World:
         layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are none.
         play: from a configuration, a player's name and a policy's to what that player sends; raises ConfigError. None
             if the world has no players.
+        tick_limit_reason: what the end of a run is called that has done the ticks it was to do.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
     """
 
@@ -84,6 +85,7 @@ class World:
     picture: Callable[[Snapshot], npt.NDArray[Any]] | None = None
     layers: Callable[[Config, Snapshot], Mapping[str, npt.NDArray[Any]]] | None = None
     play: Callable[[Config, str, str], PlayerSource] | None = None
+    tick_limit_reason: str = "ticks"
     scenarios: Any = None
 
 

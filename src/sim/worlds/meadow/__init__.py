@@ -22,6 +22,7 @@ WORLD = World(
     picture=picture,
     layers=layers,
     play=play,
+    tick_limit_reason="Z1",  # See termination.py.
     scenarios=files(__name__) / "scenarios",
 )
 

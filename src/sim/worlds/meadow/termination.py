@@ -1,7 +1,7 @@
 """When a run ends before its last tick: conditions Z2 to Z7, looked at after a tick is complete and recorded.
 
-Z1, the last tick, is the scenario's ``ticks``. Whoever runs the meadow counts them, and may ask for more or fewer; the
-outcome of such a run is called ``ticks``.
+Z1, which comes first, is the scenario's ``ticks``. Whoever runs the meadow counts them, and may ask for more or fewer,
+also when a run is gone on with: so it is the command that ends a run by Z1.
 """
 
 from __future__ import annotations

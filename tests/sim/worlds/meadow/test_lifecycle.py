@@ -45,7 +45,11 @@ def ensure_whole(meadow: Meadow) -> None:
     columns = ("energy", "loss_cause", "last_reproduction", "id", "species", "x", "y", "links")
     for table, names in (
         ("plants", columns),
-        ("swarms", ("energy", "population", "x", "y", "cooldown", "id", "species")),
+        (
+            "swarms",
+            ("energy", "population", "x", "y", "cooldown", "repelled", "steer", "initial_population", "species"),
+        ),
+        ("substances", ("synthesis", "aftereffect", "active", "owner", "substance")),
     ):
         dead = state[f"{table}.id"] == 0
         assert not any(state[f"{table}.{column}"][dead].any() for column in names)
@@ -70,6 +74,9 @@ def ensure_whole(meadow: Meadow) -> None:
     assert np.array_equal(state["biotope.total"][0], state["biotope.total"][1])
     assert np.array_equal(state["biotope.total"][front], energy[front].sum(axis=0))
     assert all((state["plants.energy"][row] >= 0) for row in living)
+    assert (state["swarms.population"][np.flatnonzero(state["swarms.id"])] > 0).all()
+    assert set(state["substances.owner"][np.flatnonzero(state["substances.id"])].tolist()) <= by_id.keys()
+    assert not state["biotope.toxins"][:, ~holders].any()
 
 
 def test_growth_is_a_percentage_of_base_energy_and_capped() -> None:
