@@ -18,7 +18,8 @@ from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named 
     UnsupportedVersionError,
     WriterFailedError,
 )
-from recorder.recorder import Recorder, RecorderStatistics  # noqa: E402
+from recorder.jobs import RecorderStatistics  # noqa: E402
+from recorder.recorder import Recorder  # noqa: E402
 from recorder.resume import resume  # noqa: E402
 
 __all__ = [

@@ -21,8 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import attrs
-
+from recorder.blame import Blame, PhaseBlame, wants_fields
 from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.forks import refuse_after_fork
@@ -32,10 +31,19 @@ from recorder.format.frame import encode_frame, ensure_inputs_fit
 from recorder.format.keyframe import gather_changes
 from recorder.format.plain_data import PlainEncoder, decode_plain
 from recorder.format.telemetry import make_row
-from recorder.jobs import KeyframeJob, WriterStatistics
+from recorder.jobs import KeyframeJob, RecorderStatistics
 from recorder.journal import Journal
 from recorder.logfile import TapeFiles
-from recorder.session import Resumed, Session, create_session, describe, encode_small, exception_text, new_run_id
+from recorder.session import (
+    Resumed,
+    Session,
+    abandon_writer,
+    create_session,
+    describe,
+    encode_small,
+    exception_text,
+    new_run_id,
+)
 from recorder.settings import Durability, OnError, ensure_arguments, make_settings
 from recorder.tracking import ChangeTracking, find_source
 from recorder.writer import Writer
@@ -46,21 +54,6 @@ from sim.kernel.state import Snapshot, State
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
-
-
-@attrs.frozen
-class RecorderStatistics:
-    """What a recorder has done so far.
-
-    Attributes:
-        tick: the last one recorded.
-        keyframes_skipped: because the writer was still busy with earlier ones.
-        writer: the writer's own figures.
-    """
-
-    tick: int
-    keyframes_skipped: int
-    writer: WriterStatistics
 
 
 class Recorder:
@@ -80,6 +73,7 @@ class Recorder:
         keep: int | str | None = None,
         split: int | str | None = None,
         deterministic: bool = False,
+        blame: Blame = "auto",
         run_id: bytes | None = None,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
@@ -103,6 +97,8 @@ class Recorder:
             deterministic: the same simulation and inputs give the same bytes: no clock, no environment, no waiver of
                 keyframes; the run id comes from the content. Frames are written when a block of them is full or at a
                 keyframe: a power cut, and a kill with durability "block", cost all since then.
+            blame: what each frame says for the case that a replay parts from the recording: "fields" (16 bits of each
+                field's hash), "phases" (and of the state after each phase), "none", "auto" (fields, up to 1 MiB of state).
             run_id: 16 bytes; random by default.
             notes: plain data by name, for META.
 
@@ -121,6 +117,7 @@ class Recorder:
             keep=keep,
             split=split,
             deterministic=deterministic,
+            blame=blame,
         )
         adapted = as_simulation(simulation)
         make_source = find_source(adapted, changes)
@@ -174,6 +171,7 @@ class Recorder:
         self._files = session.files
         self._make_source = make_source
         self._encoder = PlainEncoder()
+        self._phase_blame = PhaseBlame(simulation) if settings.blame == "phases" else None
         self._keyframes_skipped = 0
         self._failed_tick: int | None = None
         self._closed, self._owner = False, os.getpid()
@@ -202,7 +200,7 @@ class Recorder:
         for notice in session.files.notices:
             self._writer.tell(notice)
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
-        self._abandon = weakref.finalize(self, _abandon_writer, self._writer, self._journal, os.fspath(path))
+        self._abandon = weakref.finalize(self, abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
 
     def step(self, inputs: Any = None) -> Any:
@@ -222,10 +220,13 @@ class Recorder:
         tick = self.tick + 1
         encoded = self._encode_inputs(inputs, tick)
         try:
-            result = self.simulation.step(inputs)
-            state_hash = self.simulation.state.hash()
+            phases = self._phase_blame
+            result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
+            state = self.simulation.state
+            state_hash = state.hash()
             row = make_row(tick, self._telemetry()) if self._telemetry else None
-            frame = encode_frame(tick, state_hash, encoded)
+            field_hashes = state.field_hashes() if self._blames_fields else b""
+            frame = encode_frame(tick, state_hash, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
             self._writer.put_frame(frame)
@@ -369,6 +370,7 @@ class Recorder:
         self._raw_bytes += snapshot.layout.size_bytes
         self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None, rotate))
         self._source.reset(snapshot)
+        self._blames_fields = wants_fields(self._settings.blame, self.simulation.state)
         self._baseline = snapshot
         self._force_full = False
 
@@ -387,14 +389,3 @@ class Recorder:
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
         self._pass_on_notices()
-
-
-def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
-    writer.stop()  # First: where warnings are errors, nothing comes after them.
-    if journal is not None and not writer.has_failed:
-        journal.close()
-    if writer.seals:
-        return  # Its close was only interrupted.
-    warnings.warn(
-        f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
-    )

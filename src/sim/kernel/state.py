@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.changes import ChangeMarks, comparable
-from sim.kernel.hashing import hash_arena, hash_field
+from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Layout, Schema, Slot, make_layout
 
 Array = npt.NDArray[Any]
@@ -88,6 +88,10 @@ class Snapshot:
         """The state hash, xxh3-64 (see hashing.py)."""
         return hash_arena(self.layout, self.arena)
 
+    def field_hashes(self) -> bytes:
+        """16 bits of each field's hash, see hash_fields."""
+        return hash_fields(field_memory(self.layout, self.arena))
+
 
 class State:
     """The state of a running simulation: an arena that a world reads and writes through views.
@@ -109,6 +113,7 @@ class State:
     def _adopt(self, layout: Layout) -> None:
         self.layout = layout
         self.arena = make_arena(layout.size_bytes)
+        self._field_memory = field_memory(layout, self.arena)
         self._views = {name: view_field(self.arena, slot) for name, slot in layout.slots.items()}
         self._count_index = layout.count_index
         self._counts: Array = self._views.get(COUNTS_FIELD, np.zeros(0, np.int64))
@@ -160,6 +165,10 @@ class State:
     def hash(self) -> int:
         """The state hash, xxh3-64 over the whole arena (see hashing.py)."""
         return hash_arena(self.layout, self.arena)
+
+    def field_hashes(self) -> bytes:
+        """16 bits of each field's hash, in the arena's order, unused capacity included; see hash_fields."""
+        return hash_fields(self._field_memory)
 
     def field_hash(self, name: str) -> int:
         """xxh3-64 of one field's bytes, unused capacity included."""
