@@ -86,6 +86,8 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     ]
     if finding.note:
         lines.append(f"- note: {finding.note}")
+    lines += ["", "## Where", ""]
+    lines += [f"- {line}" for line in place_lines(finding)]
     lines += ["", "## What differs", ""]
     if finding.compared_tick is None:
         lines.append("Recorded values are not known.")
@@ -97,6 +99,9 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
         )
         lines.append("")
         lines += [f"- {text}" for difference in finding.differences for text in difference_lines(difference)]
+    if finding.tested:
+        lines += ["", "## What was tested", ""]
+        lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
     lines += ["", "## Files", ""]
@@ -109,12 +114,32 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     return lines
 
 
+def place_lines(finding: Finding) -> list[str]:
+    """Phase and fields of the bad tick, as far as they are known."""
+    place, lines = finding.place, []
+    if place.phase is not None:
+        lines.append(f"phase: {place.phase}")
+    elif len(place.writers) == 1:
+        lines.append(f"phase: {place.writers[0]}, the only one that writes what differs")
+    elif place.writers:
+        lines.append(f"phase: one of {', '.join(place.writers)}; a tape recorded with blame phases says which")
+    if place.fields is None:
+        lines.append(f"fields: which ones differ at tick {finding.tick:,} the tape does not say")
+    elif place.fields:
+        lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(place.fields)}")
+    return lines
+
+
 def difference_lines(difference: FieldDifference) -> list[str]:
     """One line about a field, then a few about its first rows."""
     if difference.note is not None:
         return [f"{difference.field}: {difference.note}"]
     plural = "row" if difference.row_count == 1 else "rows"
-    lines = [f"{difference.field}: {difference.row_count} {plural}"]
+    where = ""
+    if difference.blocks is not None:
+        numbers, count = difference.blocks
+        where = f" in {len(numbers)} of {count} blocks of 64 KiB, the first is number {numbers[0]}"
+    lines = [f"{difference.field}: {difference.row_count} {plural}{where}"]
     for index, recorded, replayed in zip(difference.rows, difference.recorded, difference.replayed, strict=True):
         place = ", ".join(map(str, index))
         lines.append(f"    [{place}] recorded {recorded.tolist()}, replayed {replayed.tolist()}")
@@ -142,5 +167,9 @@ def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
             for difference in finding.differences
         ],
         "note": finding.note,
+        "phase": finding.place.phase,
+        "writing_phases": finding.place.writers,
+        "fields_at_tick": finding.place.fields,
+        "tested": [attrs.asdict(tested) for tested in finding.tested],
         "environment": {"recorded": tape.meta.get("environment"), "replayed": describe_environment()},
     }
