@@ -27,6 +27,7 @@ from recorder.console import (
 )
 from recorder.errors import DesyncError
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
+from replayer.diff_command import diff
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
 from replayer.overview import print_tape, tape_facts
@@ -52,6 +53,7 @@ app = App(
     "  replay verify run.tape --jobs 2\n"
     "  replay tail run.tape                   follow a recording while it runs\n"
     "  replay plot run.tape -o run.png        populations, energies, deaths\n"
+    "  replay diff one.tape other.tape        where two recordings part\n"
     "  replay export run.tape --telemetry -o run.csv\n"
     "  replay repair broken.tape -o good.tape",
     help_format="plaintext",
@@ -342,6 +344,7 @@ def repair(
 
 app.command(export)
 app.command(plot)
+app.command(diff)
 
 # --- inside
 

@@ -130,8 +130,8 @@ def place_lines(finding: Finding) -> list[str]:
     return lines
 
 
-def difference_lines(difference: FieldDifference) -> list[str]:
-    """One line about a field, then a few about its first rows."""
+def difference_lines(difference: FieldDifference, sides: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
+    """One line about a field, then a few about its first rows. sides: what to call them."""
     if difference.note is not None:
         return [f"{difference.field}: {difference.note}"]
     plural = "row" if difference.row_count == 1 else "rows"
@@ -142,7 +142,7 @@ def difference_lines(difference: FieldDifference) -> list[str]:
     lines = [f"{difference.field}: {difference.row_count} {plural}{where}"]
     for index, recorded, replayed in zip(difference.rows, difference.recorded, difference.replayed, strict=True):
         place = ", ".join(map(str, index))
-        lines.append(f"    [{place}] recorded {recorded.tolist()}, replayed {replayed.tolist()}")
+        lines.append(f"    [{place}] {sides[0]} {recorded.tolist()}, {sides[1]} {replayed.tolist()}")
     return lines
 
 
