@@ -27,13 +27,15 @@ from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFai
 from recorder.forks import refuse_after_fork
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import make_file_header
-from recorder.format.frame import encode_frame, ensure_inputs_fit
+from recorder.format.frame import encode_frame
 from recorder.format.keyframe import gather_changes
-from recorder.format.plain_data import PlainEncoder, decode_plain
+from recorder.format.plain_data import PlainEncoder
 from recorder.format.telemetry import make_row
+from recorder.inputs import encode_inputs
 from recorder.jobs import KeyframeJob, RecorderStatistics
 from recorder.journal import Journal
 from recorder.logfile import TapeFiles
+from recorder.peers import PeerHashes
 from recorder.session import (
     Resumed,
     Session,
@@ -103,7 +105,7 @@ class Recorder:
             notes: plain data by name, for META.
 
         Raises:
-            FileExistsError: there is a file at path; OSError: it cannot be made, or, with on_error="raise", its journal.
+            FileExistsError: there is a file at path. OSError: it cannot be made, or, with on_error="raise", its journal.
             WriterFailedError: the disk does not take the first keyframe. No file is left in these cases.
             TypeError: no simulation, or an argument of another type. ValueError: one out of its range.
         """
@@ -174,13 +176,14 @@ class Recorder:
         self._phase_blame = PhaseBlame(simulation) if settings.blame == "phases" else None
         self._keyframes_skipped = 0
         self._failed_tick: int | None = None
+        self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # Whether a call has to look for what is wrong before it does anything.
         self._keyframe_number = 0
-        interval = settings.keyframe_interval_ticks
-        self._next_keyframe_tick = self.tick + interval - self.tick % interval
-        self._raw_bytes, self._rotated_from = 0, -1
-        self._segment_tick, self._segment_s = self.tick, time.monotonic()
+        self._next_keyframe_tick = (
+            self.tick // settings.keyframe_interval_ticks + 1
+        ) * settings.keyframe_interval_ticks
+        self._raw_bytes, self._rotated_from, self._segment_tick, self._segment_s = 0, -1, self.tick, time.monotonic()
         self._journal: Journal | None = None
         self._tracked = simulation.state
         self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
@@ -212,13 +215,13 @@ class Recorder:
             TypeError, ValueError: inputs that cannot be recorded; nothing has happened then.
             WriterFailedError: the writer stopped; the simulation was not stepped, or its frame is not on the tape.
             ForkedRecorderError: in a child process.
-            SimulationFailedError: an earlier step raised.
+            SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has another hash.
             Whatever the simulation raises; the tape then ends at the tick before.
         """
         if self._attention or self._writer.signal:
             self._ensure_usable()
         tick = self.tick + 1
-        encoded = self._encode_inputs(inputs, tick)
+        encoded = encode_inputs(self._encoder, inputs, tick)
         try:
             phases = self._phase_blame
             result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
@@ -241,19 +244,19 @@ class Recorder:
         self._raw_bytes += len(frame)
         if tick >= self._next_keyframe_tick or self._writer.wants_full:
             self._put_keyframe(tick, state_hash)
+        if self._peers is not None:
+            self._peers.arrive(tick, state_hash, state.snapshot)
         return result
 
-    def _encode_inputs(self, inputs: Any, tick: int) -> bytes:
-        try:
-            encoded, sure = self._encoder.encode(inputs)
-            if not sure:
-                decode_plain(encoded)
-        except TypeError as error:
-            raise TypeError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
-        ensure_inputs_fit(tick, encoded)
-        return encoded
+    def report_hash(self, tick: int, state_hash: int) -> None:
+        """Hand in a peer's hash of a tick; it is compared at once, or when the run gets there (then step raises).
+
+        Raises PeerDesyncError at the first that differs, with a dump beside the tape; MissingTickError if the tick is too old.
+        """
+        self._ensure_usable()
+        if self._peers is None:
+            self._peers = PeerHashes(self._place, lambda: self._writer.flush(sync=False))
+        self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
 
     def flush(self) -> None:
         """Return when all recorded ticks are in the file and, unless sync is "never", on stable storage.

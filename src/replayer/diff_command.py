@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.console import DIFFERS, INCOMPLETE, SAME, Positive, UsageError, counted, progress_bar
+from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, Positive, UsageError, counted, progress_bar
 from recorder.errors import RecordingError
 from replayer.choosing import ensure_states, factory_of
 from replayer.cursor import Cursor, MismatchError
 from replayer.desync.anatomy import Anatomy, anatomize
 from replayer.desync.diff import TapeDifference, diff_tapes
 from replayer.desync.dump import difference_lines
+from replayer.desync.dump_tapes import diff_dumps, is_dump
 from replayer.export_commands import PICTURES, load_drawing
 from replayer.files import reading, writing
 from replayer.tape import Tape
@@ -40,6 +41,8 @@ def diff(
     replay diff before.tape after.tape
     replay diff host.tape guest.tape -o difference.png
 
+    Two folders of dumps are compared by their trees of hashes.
+
     The tapes alone tell tick and fields. Where the simulation is at hand, too, both are re-simulated from there on, and
     the rows that differ are counted: transient (the same again), bounded or spreading.
 
@@ -60,6 +63,8 @@ def diff(
     """
     if output is not None and output.suffix not in PICTURES:
         raise UsageError(f"{output}: a name that ends in {', '.join(PICTURES)} was expected")
+    if is_dump(one) and is_dump(other):
+        return _diff_dumps(one, other, as_json=as_json)
     drawing = load_drawing() if output is not None else None
     with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
         ensure_states(left)
@@ -84,6 +89,34 @@ def diff(
     if found.same:
         return SAME
     return DIFFERS if found.ticks or found.inputs_tick is not None else INCOMPLETE
+
+
+def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
+    try:
+        with reading(one):
+            found = diff_dumps(one, other)
+    except ValueError as error:
+        raise UsageError(f"{one}, {other}: {error}", CORRUPT) from None
+    if as_json:
+        facts = {"ticks": found.ticks, "blocks": found.blocks, "block_count": found.block_count}
+        fields = [difference.field for difference in found.differences]
+        print(json.dumps({**facts, "exchanges": found.exchanges, "fields": fields}, indent=1))
+        return DIFFERS if found.differences else SAME
+    left, right = found.ticks
+    print(
+        f"{one} and {other}: "
+        + (f"states of tick {left:,}" if left == right else f"states of ticks {left:,} and {right:,}")
+    )
+    if found.blocks is None:
+        print("  the states are laid out differently")
+    else:
+        print(
+            f"  {len(found.blocks)} of {found.block_count} blocks differ, found in {counted(found.exchanges, 'exchange')}"
+        )
+    for difference in found.differences:
+        for line in difference_lines(difference, SIDES)[:3]:
+            print(f"  {line}")
+    return DIFFERS if found.differences else SAME
 
 
 def _anatomy(

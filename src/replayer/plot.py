@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
 
 from replayer.desync.anatomy import Anatomy
@@ -111,7 +112,14 @@ def draw_difference(anatomy: Anatomy, title: str) -> Figure:
     axes = figure.add_subplot()
     shown = np.ma.masked_equal(anatomy.counts, 0)
     extent = (anatomy.first_tick - 0.5, anatomy.first_tick + ticks - 0.5, fields - 0.5, -0.5)
-    image = axes.imshow(shown, aspect="auto", interpolation="nearest", norm="log", cmap="viridis", extent=extent)
+    image = axes.imshow(
+        shown,
+        aspect="auto",
+        interpolation="nearest",
+        norm=LogNorm(1, max(10, int(anatomy.counts.max(initial=0)))),
+        cmap="viridis",
+        extent=extent,
+    )
     axes.set_yticks(range(fields), anatomy.fields, fontsize="x-small")
     axes.set_xlabel("tick")
     figure.colorbar(image, ax=axes, label="rows that differ")

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from recorder.environment import describe_environment
+from replayer.desync.dump_tapes import write_tapes
 from replayer.desync.finding import FieldDifference, Finding
 from replayer.show import to_json
 from replayer.tape import Tape
@@ -57,6 +58,7 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
     for name, state in states.items():
         if state is not None:
             write_state(beside / f"{name}.npz", state)
+    write_tapes(beside, tape, finding)
     if target.exists():
         shutil.rmtree(target)
     beside.rename(target)
@@ -109,6 +111,11 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     lines.append(f"- `replayed.npz`: the state at tick {finding.tick} as replayed")
     if finding.compared_recorded is not None:
         lines.append("- `keyframe_recorded.npz`, `keyframe_replayed.npz`: both states at the next keyframe")
+    if finding.before is not None:
+        lines.append(f"- `reproduction.tape`: the state at tick {finding.tick - 1} and the inputs from there on")
+    lines.append(
+        "- `state.tape`, `tree.json`: the replayed state, and the hashes of its blocks, for replay diff of dumps"
+    )
     lines.append("- `inputs.json`: recorded frames around the tick")
     lines.append("- `finding.json`: all of this for programs, and both environments")
     return lines

@@ -16,6 +16,7 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.format.frame import Frame
 from replayer.desync.place import Place, find_place
 from sim.kernel.changes import differing_rows
+from sim.kernel.hash_tree import BLOCK_BYTES
 from sim.kernel.schema import COUNTS_FIELD, Layout
 from sim.kernel.state import Snapshot, view_rows
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from replayer.desync.causes import Tested
 
 FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
-BLOCK_BYTES = 64 << 10  # Larger fields are told by blocks, too.
 ROWS_SHOWN = 8  # Of each field that differs; the dump has them all.
 
 
