@@ -26,6 +26,7 @@ from recorder.console import (
     version,
 )
 from recorder.errors import DesyncError
+from replayer.check_command import check
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
@@ -53,6 +54,7 @@ app = App(
     "  replay tail run.tape                   follow a recording while it runs\n"
     "  replay plot run.tape -o run.png        populations, energies, deaths\n"
     "  replay export run.tape --telemetry -o run.csv\n"
+    "  replay check walkers:Walkers           is the state all that a step reads?\n"
     "  replay repair broken.tape -o good.tape",
     help_format="plaintext",
     version=version,
@@ -340,6 +342,7 @@ def repair(
     return SAME if report.whole else INCOMPLETE
 
 
+app.command(check)
 app.command(export)
 app.command(plot)
 
