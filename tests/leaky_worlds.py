@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import random
 import time
 import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from sim import Field, Schema, State
+from sim import Field, Schema, State, Table
 
 COUNTER = 0
 CALLS: dict[str, int] = {}
@@ -122,6 +126,20 @@ class WallClock(One):
 
     def draw(self) -> int:
         return int(time.time() // 3600)
+
+
+class Today(One):
+    """Asks for the date."""
+
+    def draw(self) -> int:
+        return datetime.now(UTC).toordinal()
+
+
+class ImportedClock(One):
+    """Looks at a clock that was imported by its name."""
+
+    def draw(self) -> int:
+        return int(perf_counter()) // 1000
 
 
 class EnvironmentRead(One):
@@ -292,6 +310,98 @@ class Unmarked(One):
         self.state.set("tick", 0, self.state["tick"] + 1)
         if self.state["tick"] == 13:
             self.state["x"][()] += 1
+
+
+class StaleView:
+    """Keeps a view of its table from when it was made, which a restore into a larger one leaves behind."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("tick", "i8"), Table("rows", Field("x", "i8"), capacity=2)))
+        self.state.add_rows("rows", 2)
+        self.rows = self.state["rows.x"]
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        if self.state["tick"] % 5 == 0:
+            self.state.add_rows("rows", 1)
+            self.rows = self.state["rows.x"]
+        self.rows += self.state["tick"]
+
+
+class UnseededConstruction(One):
+    """Its speed is drawn when it is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.speed = random.SystemRandom().randrange(10**9)
+
+    def draw(self) -> int:
+        return self.speed
+
+
+class Numbering(One):
+    """Gives numbers from an iterator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = itertools.count(1)
+
+    def draw(self) -> int:
+        return next(self.numbers)
+
+
+class Script(One):
+    """Runs a script that is a generator, which nothing can put back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.script = self.play()
+
+    @staticmethod
+    def play() -> Iterator[int]:
+        yield from range(1_000_000)
+
+    def draw(self) -> int:
+        return next(self.script)
+
+
+class Fragile(One):
+    """Falls over what is missing after a restore."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plan: list[int] = []
+
+    def draw(self) -> int:
+        if self.state["tick"] == 1:
+            self.plan.append(4)
+        return self.plan[-1]
+
+
+class Registry(One):
+    """Knows all its instances; their number takes part."""
+
+    known: list[Registry] = []  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known.append(self)
+
+    def draw(self) -> int:
+        return len(self.known)
+
+
+def make_with_closure() -> One:
+    """A simulation of a class of its own, whose step counts in a closure of its own."""
+    drawn = 0
+
+    class Local(One):
+        def draw(self) -> int:
+            nonlocal drawn
+            drawn += 1
+            return drawn
+
+    return Local()
 
 
 # --- sound ones

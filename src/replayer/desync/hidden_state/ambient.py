@@ -57,8 +57,12 @@ class Ambient:
                 _put(path, kind, self.objects.get(path), content)
         for path in wanted or ():
             kind, content = self.contents.get(path[:-1], ("", None))
-            if path[:-1] and isinstance(content, dict):
+            if kind in ("global", "class", "object", "function attribute"):
                 set_child(self.objects[path[:-1]], path[-1], content.get(path[-1][1], ABSENT))
+            elif kind == "cell":
+                set_child(self.objects[path[:-1]], path[-1], content)
+            elif content is not None:
+                put_content(kind, self.objects[path[:-1]], content)
 
 
 def set_child(holder: Any, step: Step, value: Any) -> None:
@@ -104,7 +108,8 @@ def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
                 os.environ.clear()
                 os.environ.update(content)
         case "folder":
-            os.chdir(content)
+            if content is not None:
+                os.chdir(content)
         case "np.random":
             np.random.set_state(content)  # noqa: NPY002 - the legacy generator is what simulations use
         case _ if path == RANDOM_PATH:

@@ -48,7 +48,7 @@ class Candidate:
         name: how a user would find it in the code.
         kind: attribute, module global, class attribute, closure, default argument, cache, random generator, alias, …
         detail: how it differs, in a few words.
-        paths: to it, in the live run's ambient.
+        paths: to what differs, in the live run's ambient.
     """
 
     name: str
@@ -59,16 +59,14 @@ class Candidate:
 
 def find_candidates(live: Ambient, copy: Ambient) -> list[Candidate]:
     """What differs between two ambients, the outermost names first."""
-    groups: dict[Path, dict[Path, list[Path]]] = {}  # By shown name: by place: what differs there.
-    places: set[Path] = set()
-    for path in sorted(_differing(live, copy), key=len):
-        place = _place_of(path)
-        if any(place[:depth] in places for depth in range(1, len(place))):
+    groups: dict[Path, list[Path]] = {}  # What differs, by the name that it is shown under.
+    differing = set(_differing(live, copy))
+    for path in sorted(differing, key=len):
+        if any(path[:depth] in differing for depth in range(1, len(path))):
             continue  # Whoever gets the outer one back gets this, too.
-        places.add(place)
-        shown = tuple((kind, None) if kind == "item" else (kind, name) for kind, name in place)
-        groups.setdefault(shown, {}).setdefault(place, []).append(path)
-    found = [_candidate(list(group), next(iter(group.values()))[0], live, copy) for group in groups.values()]
+        shown = tuple((kind, None) if kind == "item" else (kind, name) for kind, name in _place_of(path))
+        groups.setdefault(shown, []).append(path)
+    found = [_candidate(paths, live, copy) for paths in groups.values()]
     return [*found, *_broken_aliases(live, copy)]
 
 
@@ -90,8 +88,9 @@ def _place_of(path: Path) -> Path:
     return path
 
 
-def _candidate(places: list[Path], path: Path, live: Ambient, copy: Ambient) -> Candidate:
-    first = places[0]
+def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
+    path = paths[0]
+    first = _place_of(path)
     ours, theirs = live.leaves.get(path, _NOTHING), copy.leaves.get(path, _NOTHING)
     kind = _NAMING.get(first[-1][0], first[-1][0])
     where = name_of(path[len(first) :]) if len(path) > len(first) else ""
@@ -106,14 +105,23 @@ def _candidate(places: list[Path], path: Path, live: Ambient, copy: Ambient) -> 
         one = changed[0]
         named = " and ".join(f"os.environ[{key!r}]" for key in changed[:3])
         detail = _contrast(ours.get(one, _NOTHING), theirs.get(one, _NOTHING))
-        return Candidate(named, "environment variable", detail, tuple(places))
+        return Candidate(named, "environment variable", detail, tuple(paths))
     elif first == FOLDER_PATH:
         kind = "current folder"
     elif isinstance(ours, tuple) and ours[:1] == ("cache",):
         kind = "cache"
         detail = f"{ours[1]} results kept in the live run, {theirs[1] if theirs is not _NOTHING else 0} for the copy"
-    more = f", and {len(places) - 1} more like it" if len(places) > 1 else ""
-    return Candidate(name_of(first), kind, (f"{where} " if where else "") + detail + more, tuple(places))
+    more = f", and {len(paths) - 1} more like it" if len(paths) > 1 else ""
+    return Candidate(name_of(_common(paths)), kind, (f"{where} " if where else "") + detail + more, tuple(paths))
+
+
+def _common(paths: list[Path]) -> Path:
+    """The name that paths have in common, with an ellipsis for the items in which they differ."""
+    places = [_place_of(path) for path in paths]
+    return tuple(
+        step if all(place[index] == step for place in places) else (step[0], ...)
+        for index, step in enumerate(places[0])
+    )
 
 
 def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
@@ -144,9 +152,10 @@ def name_of(path: Path) -> str:
             case "global":
                 text += f" {name}"
             case "instance" | "class of" | "function" | "ambient":
-                text = f"{text}.{name}" if text and kind == "function" else str(name)
+                plain = str(name).rpartition(":")[2]
+                text = f"{text}.{plain}" if text and kind == "function" else plain
             case "item":
-                text += f"[{_shown(name)}]"
+                text += "[…]" if name is ... else f"[{_shown(name)}]"
             case "closure" | "default" | "local":
                 text += f": {name}"
             case "cell":

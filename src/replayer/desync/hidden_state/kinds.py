@@ -102,7 +102,7 @@ def slot_names(kind: type) -> tuple[str, ...]:
 
 def attributes_of(value: Any) -> dict[str, Any]:
     """What an object stores under which name; a shallow copy."""
-    found = dict(value.__dict__) if _has_dict(type(value)) else {}
+    found = dict(object.__getattribute__(value, "__dict__")) if _has_dict(type(value)) else {}
     for name in slot_names(type(value)):
         try:
             found[name] = object.__getattribute__(value, name)
@@ -144,7 +144,7 @@ def content_of(kind: str, value: Any) -> Any:
         case "generator" | "bit generator":
             return (value.bit_generator if kind == "generator" else value).state
         case "random":
-            return value.getstate()
+            return random.Random.getstate(value)
         case "object":
             return attributes_of(value)
     return None
@@ -173,7 +173,7 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
         case "generator" | "bit generator":
             (value.bit_generator if kind == "generator" else value).state = content
         case "random":
-            value.setstate(content)
+            random.Random.setstate(value, content)
         case "object":
             _put_attributes(value, content)
         case _:

@@ -15,10 +15,10 @@ FIELDS_SHOWN = 5
 
 FRESH, USED, READ, ENVIRONMENT, MARKS = "fresh", "used", "read", "environment", "marks"
 _HAPPENED = {
-    FRESH: "restored into a fresh instance, in a process as new, it does not go on as the live run did",
-    USED: "restored into an instance that has run elsewhere, it does not go on as the live run did",
+    FRESH: "restored into a fresh instance, globals and caches as before the run, it goes on otherwise",
+    USED: "restored into an instance that has run elsewhere, it goes on otherwise",
     READ: "being read changes the simulation",
-    ENVIRONMENT: "it goes on otherwise with other environment variables",
+    ENVIRONMENT: "with other environment variables it goes on otherwise",
     MARKS: "rows were written without a mark",
 }
 

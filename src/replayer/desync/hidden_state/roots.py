@@ -27,14 +27,15 @@ class Roots:
 
     Attributes:
         modules: by name.
-        classes: defined at the top of modules, or given as the factory.
-        functions: that are defined in those, with the name to show.
+        classes: defined at the top of modules, or given as the factory; with a label of their own, module:name.
+        functions: that are defined in those, likewise.
     """
 
     def __init__(self, factory: Callable[[], Any]) -> None:
         self.modules: dict[str, ModuleType] = {}
-        self.classes: dict[type, None] = {}
+        self.classes: dict[type, str] = {}
         self.functions: dict[FunctionType, str] = {}
+        self._labels: set[str] = set()
         for part in _parts_of(factory):
             if isinstance(part, type):
                 for kind in part.__mro__:
@@ -91,13 +92,26 @@ class Roots:
     def _add_class(self, kind: type) -> None:
         if kind in self.classes or _is_nobodys(kind.__module__):
             return
-        self.classes[kind] = None
+        self.classes[kind] = self._label(kind)
         for function in functions_of(kind):
-            self._add_function(function)
+            self._add_function(function, kind)
 
-    def _add_function(self, function: Any) -> None:
-        if isinstance(function, FunctionType):
-            self.functions.setdefault(function, function.__qualname__)
+    def _add_function(self, function: Any, owner: type | None = None) -> None:
+        if isinstance(function, FunctionType) and function not in self.functions:
+            self.functions[function] = self._label(function, owner)
+
+    def _label(self, named: type | FunctionType, owner: type | None = None) -> str:
+        """Two may have the same name, such as what decorators make."""
+        short = named.__qualname__.rpartition("<locals>.")[2]
+        if owner is not None and "." not in short:  # Made by a function and put into the class.
+            short = f"{owner.__qualname__.rpartition('<locals>.')[2]}.{short}"
+        label = name = f"{named.__module__}:{short}"
+        number = 1
+        while label in self._labels:
+            number += 1
+            label = f"{name} no. {number}"
+        self._labels.add(label)
+        return label
 
 
 def functions_of(kind: type) -> Iterator[FunctionType]:

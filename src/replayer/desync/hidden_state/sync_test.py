@@ -6,8 +6,8 @@ and both go on beside it with the same inputs. Where a hash differs, something o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 import attrs
@@ -42,7 +42,7 @@ TICKS = 200
 PERIOD_TICKS = 8
 STATES_BYTES_MAX = 256 << 20  # Larger periods keep only hashes, so that a finding cannot say which rows differ.
 
-Inputs = Callable[[int], Any] | Sequence[Any] | Mapping[int, Any] | None
+Inputs = Callable[[int], Any] | Iterable[Any] | Mapping[int, Any] | None
 Progress = Callable[[int, int], None]  # Ticks done, ticks in all.
 
 
@@ -54,17 +54,28 @@ class SyncTest:
     ) -> None:
         """factory: makes a simulation, again and again the same.
 
-        inputs: from a tick (1 is the first) to what leads to it; a sequence of them, or a mapping by tick; plain data.
+        inputs: from a tick (1 is the first) to what leads to it, or a mapping by tick, or all of them in their order,
+        which then say how far the run goes at most; plain data.
         ticks: how far the live run goes, unless it ends before. period_ticks: how often it is stopped; every second
         period or so is a tick longer, so that what comes and goes with the ticks is met at all its moments.
-        Raises ValueError for numbers below 1 and TypeError if factory cannot be called.
+        Raises ValueError for numbers below 1, TypeError if factory cannot be called or inputs are nothing of the kind.
         """
         if not callable(factory):
             raise TypeError(f"{type(factory).__name__} cannot be called: a class or a function that makes a simulation")
         if ticks < 1 or period_ticks < 1:
             raise ValueError(f"ticks={ticks}, period_ticks={period_ticks}: at least 1 was expected")
         self._factory = factory
-        self._inputs = inputs
+        self._inputs_of: Callable[[int], Any]
+        if inputs is None:
+            self._inputs_of = lambda _: None
+        elif callable(inputs):
+            self._inputs_of = inputs
+        elif isinstance(inputs, Mapping):
+            self._inputs_of = inputs.get
+        else:
+            listed = list(islice(inputs, ticks))
+            self._inputs_of = lambda tick: listed[tick - 1]
+            ticks = len(listed)
         self._ticks = ticks
         self._period_ticks = period_ticks
 
@@ -94,17 +105,6 @@ class SyncTest:
             name = getattr(self._factory, "__qualname__", repr(self._factory))
             raise AssertionError("\n".join(report_lines(name, report)))
         return report
-
-    def _inputs_of(self, tick: int) -> Any:
-        match self._inputs:
-            case None:
-                return None
-            case Mapping() as by_tick:
-                return by_tick.get(tick)
-            case Sequence() as listed:
-                return listed[tick - 1] if tick <= len(listed) else None
-            case of_tick:
-                return of_tick(tick)
 
 
 def _start(number: int, period_ticks: int) -> int:
@@ -144,6 +144,8 @@ class _Run:
         """What is known by now."""
         guilty = {suspect.name for finding in self._findings for suspect in finding.suspects}
         notes = [] if self._whole else ["there is more outside of the state than was looked at"]
+        if self._trials.makes_others:
+            notes.append("another instance does not begin as the live one did: making it depends on something else")
         return SyncReport(
             tick_count=self.tick,
             restore_count=self._restores,
@@ -180,16 +182,16 @@ class _Run:
         answers, encoded, ended = Answers(), [], False
         hashes: list[int] = []
         states: list[Snapshot] = []
-        for given in inputs:
-            encoded.append(encode_plain(given))
-            with self._sources.counted(answers):
+        with self._sources.counted(answers):
+            for given in inputs:
+                encoded.append(encode_plain(given))
                 self._step(given)
-            hashes.append(live.state.hash())
-            if live.state.layout.size_bytes * len(inputs) <= STATES_BYTES_MAX:
-                states.append(live.state.snapshot())
-            ended = self._has_ended()
-            if ended:
-                break
+                hashes.append(live.state.hash())
+                if live.state.layout.size_bytes * len(inputs) <= STATES_BYTES_MAX:
+                    states.append(live.state.snapshot())
+                ended = self._has_ended()
+                if ended:
+                    break
         after = take_ambient(self._roots, None)
         return Period(start_tick, start, ambient, after, encoded, hashes, states, answers), ended
 

@@ -1,13 +1,14 @@
 """Give a restored copy of a simulation what the live run kept outside of its state, so that its effect can be seen.
 
-Values are made anew from what was taken down of the live run at that moment, since it has gone on; nothing of the live
-run's own objects ends up in the copy where it could be made anew.
+Values come from what was taken down of the live run at that moment, since it has gone on. The copy's own objects are
+filled with them, so that whoever knows these goes on knowing them; what the copy lacks is made anew.
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from replayer.desync.hidden_state.ambient import ABSENT, INSTANCE, Ambient, Path
 from replayer.desync.hidden_state.kinds import kind_of, put_content
 from sim.kernel.state import State
 
-_IN_PLACE = {"dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random"}
+_IN_PLACE = {"dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"}
 
 
 class Transplant:
@@ -40,7 +41,11 @@ class Transplant:
         if there is not None and type(there) is type(mine) and self._fill(path, there):
             return
         holder = copy.objects.get(path[:-1])
-        if holder is not None:
+        if step[0] == "item" and not (
+            isinstance(holder, list | deque) or (isinstance(holder, dict) and step[1] in holder)
+        ):
+            self.give(path[:-1])  # A tuple or a set cannot get back one of its items.
+        elif holder is not None:
             set_child(holder, step, self._value(path) if self._has(path) else ABSENT)
 
     def join(self, first: Path, path: Path) -> None:
@@ -82,9 +87,11 @@ class Transplant:
             return self._made[real]
         if real not in live.objects:
             return live.leaves[real]
-        original = live.objects[real]
-        if (len(real) == 1 and real[0][0] == INSTANCE) or isinstance(original, State):
-            return self._copy.objects.get(real, original)
+        original, there = live.objects[real], self._copy.objects.get(real)
+        if real[0][0] != INSTANCE:
+            return original  # Of the surroundings there is only one.
+        if len(real) == 1 or isinstance(original, State):
+            return there if there is not None else original
         leaf = live.leaves.get(real)
         kind = kind_of(type(original))
         if kind == "array" and isinstance(leaf, tuple) and leaf[0] == "view of the state":
@@ -94,7 +101,9 @@ class Transplant:
             made = itertools.count(*ast.literal_eval(f"({str(leaf)[len('count(') : -1]},)"))
         elif kind == "tuple":
             made = type(original)(self._items(real, list(original))) if type(original) is tuple else original
-        elif kind in _IN_PLACE or kind == "object":
+        elif type(there) is type(original) and self._fill(real, there):
+            return there  # Whoever else in the copy knows it goes on knowing it.
+        elif kind in _IN_PLACE:
             return self._new(real, kind, original)
         else:
             made = original  # Functions, files, what is written in C: nothing that could be made anew.

@@ -87,6 +87,7 @@ class Trials:
         self._sources = Sources(roots)
         self._used: Simulation | None = None
         self.first: Period | None = None
+        self.makes_others = False  # A second instance did not begin as the live one did.
 
     def run(
         self, period: Period, way: str, put_back: Sequence[Candidate] = (), only: Sequence[str] | None = None
@@ -118,6 +119,8 @@ class Trials:
         try:
             with self._sources.moved(period.answers):
                 copy = self._elsewhere(period) if way == USED else as_simulation(self._factory())
+                if way == FRESH and period is self.first and copy.state.hash() != period.start.hash():
+                    self.makes_others = True
                 restore(copy, period.start)
             ambient = take_ambient(self._roots, copy)
             self._give(period, copy, ambient, put_back)
