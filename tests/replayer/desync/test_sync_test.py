@@ -128,6 +128,35 @@ def test_the_shipped_meadow_is_sound(scenario: str, ticks: int) -> None:
     assert report.moves == []
 
 
+def test_a_memo_planted_deep_in_the_meadow_is_named() -> None:
+    """A figure that one phase's own object keeps from tick to tick, beside all that the meadow keeps there soundly."""
+    loaded = load_scenario("quiet-meadow")
+
+    class Forgetful:
+        def __init__(self) -> None:
+            self.seen = [0, {"drought": 0}]
+
+    def make() -> Any:
+        meadow = loaded.world.make(loaded.config)
+        meadow.memory = Forgetful()  # type: ignore[attr-defined]
+        step = meadow.step
+
+        def leaky_step(inputs: Any) -> None:
+            step(inputs)
+            seen = meadow.memory.seen  # type: ignore[attr-defined]
+            seen[1]["drought"] += 1
+            if seen[1]["drought"] == 13:
+                meadow.state.set("climate.drought_ticks", 0, 2)
+
+        meadow.step = leaky_step  # type: ignore[method-assign]
+        return meadow
+
+    report = SyncTest(make, loaded.world.inputs(loaded.config), ticks=20).run()
+
+    assert [(one.name, one.proved) for one in report.suspects] == [("Meadow.memory.seen", True)]
+    assert report.findings[0].differences[0].field == "climate.drought_ticks"
+
+
 def test_two_leaks_are_both_proved_and_a_third_mover_is_only_mentioned() -> None:
     """Neither alone makes the hashes equal; what does no harm is among the moves."""
     report = SyncTest(leaky_worlds.TwoLeaks, ticks=60).run()

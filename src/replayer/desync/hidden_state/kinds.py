@@ -195,6 +195,8 @@ def same_leaf(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, tuple | list) and len(one) == len(other):
+        if set(map(type, one)) == {int} == set(map(type, other)):
+            return bool(one == other)  # The state of a random generator has hundreds of them.
         return one is other or all(map(same_leaf, one, other))
     if isinstance(one, float):
         return bool(one.hex() == other.hex())

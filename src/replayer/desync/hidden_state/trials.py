@@ -102,7 +102,10 @@ class Trials:
         if way == FRESH:
             self._before.put_back()
         try:
-            with nullcontext() if keeps_caches else self._fresh_caches(), _other_variables(variables):
+            with (
+                nullcontext() if keeps_caches else self._fresh_caches(),
+                _other_variables(variables) if variables else nullcontext(),
+            ):
                 return self._run(period, way, put_back, told_again, only)
         finally:
             period.after.put_back()
