@@ -234,7 +234,7 @@ def _read(copy: Simulation, readers: Sequence[str] | None) -> str | None:
     """Read all that can be read, and name what changed the state."""
     before = copy.state.hash()
     for name in copy.state:
-        copy.state[name].sum() if copy.state[name].dtype.kind in "biufc" else None
+        copy.state.field_hash(name)
     copy.state.snapshot()
     for name in reader_names(copy) if readers is None else readers:
         getattr(inner_of(copy), name)()
