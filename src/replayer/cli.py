@@ -26,6 +26,7 @@ from recorder.console import (
     version,
 )
 from recorder.errors import DesyncError
+from replayer.check_command import check
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
 from replayer.diff_command import diff
 from replayer.export_commands import export, plot
@@ -55,6 +56,7 @@ app = App(
     "  replay plot run.tape -o run.png        populations, energies, deaths\n"
     "  replay diff one.tape other.tape        where two recordings part\n"
     "  replay export run.tape --telemetry -o run.csv\n"
+    "  replay check walkers:Walkers           is the state all that a step reads?\n"
     "  replay repair broken.tape -o good.tape",
     help_format="plaintext",
     version=version,
@@ -342,6 +344,7 @@ def repair(
     return SAME if report.whole else INCOMPLETE
 
 
+app.command(check)
 app.command(export)
 app.command(plot)
 app.command(diff)
