@@ -83,7 +83,7 @@ class Recorder:
 
         Args:
             path: a new file; ~ is not expanded.
-            simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and
+            simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
             keyframe_interval_ticks: from one keyframe to the next, at least 1.
             full_every: one keyframe of so many is full.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
@@ -96,11 +96,10 @@ class Recorder:
                 down what was lost) or "raise" (WriterFailedError at the next call).
             keep: a ring: keep only the last so many ticks, or a time such as "60s".
             split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
-            deterministic: the same simulation and inputs give the same bytes: no clock, no environment, no waiver of
-                keyframes; the run id comes from the content. Frames are written when a block of them is full or at a
-                keyframe: a power cut, and a kill with durability "block", cost all since then.
-            blame: what each frame says for the case that a replay parts from the recording: "fields" (16 bits of each
-                field's hash), "phases" (and of the state after each phase), "none", "auto" (fields, up to 1 MiB of state).
+            deterministic: the same simulation and inputs give the same bytes: no clock, no environment; the run id comes
+                from the content. A power cut, and a kill with durability "block", cost all since the last full block.
+            blame: what frames say for a desync: "fields" (16 bits of each field's hash), "phases" (and of the state
+                after each phase), "none", "auto" (fields, up to 1 MiB of state).
             run_id: 16 bytes; random by default.
             notes: plain data by name, for META.
 
