@@ -87,19 +87,16 @@ def certify_tape(
         note_version(opened)
         make_simulation(opened, factory_of(sim))  # What is wrong with it is told before many processes say the same.
         digest = tape_digest(path)
-    try:
-        with progress_bar("certifying", 100, quiet=as_json) as show:
-            found = certify(
-                path,
-                sim,
-                pythons=python or (),
-                factors=factor or (),
-                quick=quick,
-                jobs=jobs,
-                progress=lambda done, total: show(100 * done // total),
-            )
-    except CertifyError as error:
-        raise UsageError(f"{path}: {error}") from None
+    with progress_bar("certifying", 100, quiet=as_json) as show:
+        found = _certify(
+            path,
+            sim,
+            pythons=python or (),
+            factors=factor or (),
+            quick=quick,
+            jobs=jobs,
+            progress=lambda done, total: show(100 * done // total),
+        )
     certificate = certificate_of(found, path, digest)
     keep_certificate(certificate, kept)
     if as_json:
@@ -108,6 +105,13 @@ def certify_tape(
         _print_certification(path, found)
         print(f"  certificate: {kept}")
     return DIFFERS if not found.ok else _STATUS_CODES.get(found.present.status or "", SAME)
+
+
+def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
+    try:
+        return certify(path, sim, **settings)
+    except CertifyError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _print_certification(path: Path, found: Certification) -> None:

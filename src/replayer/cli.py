@@ -29,6 +29,7 @@ from recorder.errors import DesyncError
 from replayer.check_command import check
 from replayer.certify_command import certify_tape
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
+from replayer.contracts_command import contracts
 from replayer.diff_command import diff
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
@@ -346,6 +347,7 @@ def repair(
 
 
 app.command(check)
+app.command(contracts)
 app.command(export)
 app.command(certify_tape, name="certify")
 app.command(plot)

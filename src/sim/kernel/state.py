@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -247,6 +247,17 @@ class State:
         self._set_count(name, len(value))
         self._views[name][: len(value)] = np.frombuffer(value, np.uint8)
         self.mark(name, slice(now, len(value)))
+
+    def make_writeable(self, names: Collection[str] | None = None) -> None:
+        """Let only these fields be written through views of this state, old and new; None is all. For finding writers.
+
+        COUNTS_FIELD stands for the row counts. What was sliced from a view before keeps the permission that it had.
+        """
+        self.arena.flags.writeable = names is None
+        for name, view in self._views.items():
+            for given in (view, *(reference() for reference in self._given.get(name, ()))):
+                if given is not None:
+                    given.flags.writeable = names is None or name in names
 
     def _set_count(self, name: str, count: int) -> None:
         if count > self.layout.capacities[name]:
