@@ -31,6 +31,7 @@ from replayer.certify_command import certify_tape
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
 from replayer.contracts_command import contracts
 from replayer.diff_command import diff
+from replayer.drift_command import drift
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
 from replayer.overview import print_tape, tape_facts
@@ -348,6 +349,7 @@ def repair(
 
 app.command(check)
 app.command(contracts)
+app.command(drift)
 app.command(export)
 app.command(certify_tape, name="certify")
 app.command(plot)
