@@ -73,7 +73,9 @@ def _lines(path: Path, report: ContractReport) -> list[str]:
     held = [name for name, fields in report.contracts.items() if fields is not None]
     free = [name for name, fields in report.contracts.items() if fields is None and name != "step"]
     what = "1 contract" if len(held) == 1 else f"{len(held)} contracts"
-    if report.violations:
+    if report.first_bad is not None:
+        head = f"{path}: not checked to its end"
+    elif report.violations:
         head = f"{path}: {counted(len(report.violations), 'undeclared write')}"
     else:
         head = f"{path}: every write is declared"
