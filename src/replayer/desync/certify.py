@@ -308,6 +308,8 @@ class _Runner:
         except OSError as error:
             return 127, None, f"{cell.python}: {error.strerror}"
         self._running.add(process)
+        if self._ended:
+            process.kill()  # It was given up just now, while this one was being started.
         try:
             out, complaints = process.communicate()
         finally:

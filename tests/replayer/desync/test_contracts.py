@@ -324,7 +324,7 @@ def test_a_tape_that_differs_by_itself_ends_the_check() -> None:
 # --- meadow
 
 
-@pytest.mark.parametrize(("scenario", "ticks"), [("arms-race", 100), ("boom-and-crash", 100), ("quiet-meadow", 200)])
+@pytest.mark.parametrize(("scenario", "ticks"), [("arms-race", 80), ("boom-and-crash", 60), ("quiet-meadow", 160)])
 def test_the_meadow_writes_what_it_declares(scenario: str, ticks: int) -> None:
     """Hundreds of ticks of the shipped scenarios under guard, every phase, and no finding."""
     assert run(recorder.cli.main, f"run {scenario} --ticks {ticks} -q -o a.tape") == 0
