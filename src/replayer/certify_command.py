@@ -141,7 +141,7 @@ def _print_certification(path: Path, found: Certification) -> None:
 def _result_words(report: CellReport) -> tuple[str, str]:
     """What came of a cell, and the rest of its line."""
     if report.result == "differs":
-        where = f"first at tick {report.first_bad:,}"
+        where = f"first at tick {report.first_bad:,}" + (f", phase {report.phase}" if report.phase else "")
         if report.fields:
             more = f" and {len(report.fields) - FIELDS_SHOWN} more" if len(report.fields) > FIELDS_SHOWN else ""
             at = "" if report.fields_tick == report.first_bad else f" at the keyframe of tick {report.fields_tick:,}"

@@ -57,6 +57,7 @@ class CellReport:
         first_bad: the first tick that differs from the tape; None if none does.
         fields: those that differ there, as far as that can be known.
         fields_tick: where they were compared: the first bad tick itself, or the next keyframe.
+        phase: behind which the state differs first, if the tape has hashes of phases.
         outcome: equal for environments that compute alike, tick by tick, whether or not they agree with the tape.
         arithmetic: with what the process computed, as it says itself; None if it did not live to say it.
         seconds: it took.
@@ -71,6 +72,7 @@ class CellReport:
     first_bad: int | None = None
     fields: list[str] = attrs.field(factory=list)
     fields_tick: int | None = None
+    phase: str | None = None
     outcome: str | None = None
     arithmetic: dict[str, Any] | None = None
     seconds: float = 0.0
@@ -250,6 +252,7 @@ class _Runner:
                 arithmetic=arithmetic,
                 seconds=seconds,
             )
+        exact = facts["bad_fields"]  # By the hashes that the tape's frame has of each field.
         return CellReport(
             cell,
             "same" if facts["first_bad"] is None else "differs",
@@ -258,8 +261,9 @@ class _Runner:
             facts["verified_ticks"],
             facts["tick_count"],
             facts["first_bad"],
-            facts["compared_fields"],
-            facts["compared_tick"],
+            exact or facts["compared_fields"],
+            facts["first_bad"] if exact else facts["compared_tick"],
+            facts["phase"],
             facts["outcome"],
             arithmetic,
             seconds,
@@ -269,10 +273,11 @@ class _Runner:
     def with_exact_fields(self, report: CellReport, base: CellReport) -> CellReport:
         """The report with the fields that differ at the first bad tick itself, if the present environment can reach it.
 
-        The tape knows that tick by its hash only; the present environment, proved by that hash, knows its values.
+        Only for a tape without hashes of fields: it knows that tick by one hash only; the present environment, proved by
+        that hash, knows its values.
         """
         tick = report.first_bad
-        if report.result != "differs" or base.result != "same" or tick is None:
+        if report.result != "differs" or base.result != "same" or tick is None or report.fields_tick == tick:
             return report
         if tick not in self._known:
             _, facts, _ = self._run(base.cell, str(tick))

@@ -62,6 +62,8 @@ def _verified(path: Path, factory: Factory | None) -> dict[str, Any]:
         "first_bad": report.first_bad,
         "problems": [str(problem) for problem in report.problems],
         "unreached_ticks": [[range_.first_tick, range_.last_tick] for range_ in report.unreached],
+        "bad_fields": finding.place.fields if finding else None,
+        "phase": finding.place.phase if finding else None,
         "compared_tick": finding.compared_tick if finding else None,
         "compared_fields": [difference.field for difference in finding.differences] if finding else [],
         "field_hashes": field_hashes(finding.replayed) if finding else {},

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -121,7 +121,7 @@ class Guard:
                 "it keeps its state elsewhere and saves all of it after each step: nothing can be locked"
             )
         self.simulation = simulation
-        self._phases: tuple[Phase, ...] = tuple(getattr(simulation, "phases", ()))
+        self._phases: Sequence[Phase] = getattr(simulation, "phases", ())
         layout = simulation.state.layout
         names = [phase.name for phase in self._phases]
         if len({STEP, *names}) <= len(names):
@@ -172,7 +172,7 @@ class Guard:
         if self._phases:
             self._put_phases(self._phases)
 
-    def _put_phases(self, phases: tuple[Phase, ...]) -> None:
+    def _put_phases(self, phases: Sequence[Phase]) -> None:
         try:
             self.simulation.phases = phases  # type: ignore[attr-defined]
         except AttributeError as error:
