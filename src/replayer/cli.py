@@ -26,8 +26,8 @@ from recorder.console import (
     version,
 )
 from recorder.errors import DesyncError
-from replayer.check_command import check
 from replayer.certify_command import certify_tape
+from replayer.check_command import check
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
 from replayer.contracts_command import contracts
 from replayer.diff_command import diff
