@@ -27,6 +27,7 @@ from recorder.console import (
 )
 from recorder.errors import DesyncError
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
+from replayer.explain_command import explain
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
 from replayer.overview import print_tape, tape_facts
@@ -340,6 +341,7 @@ def repair(
     return SAME if report.whole else INCOMPLETE
 
 
+app.command(explain)
 app.command(export)
 app.command(plot)
 
