@@ -27,6 +27,7 @@ from replayer.tape import Tape
 from replayer.worlds import make_simulation
 from sim.kernel.state import Snapshot
 
+NEAR_TICKS = 1500  # So far back an instance is run up to the tick before other processes are tried.
 SEEDS = ("1", "2", "3")  # Of Python's hash; that of the present side is 0, or the user's own.
 _SWITCHES = ("PYTHONHASHSEED", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
 _VERSIONS = ("python", "numpy", "machine", "system")
@@ -108,9 +109,9 @@ def explain_tape(
     Raises SideFailedError if a side cannot be run, MissingTickError if the tick or the one before is not on the tape,
     UnfitSimulationError and UnknownWorldError as make_simulation does.
     """
-    with Tape(path) as tape:
-        laboratory = Laboratory(Path(path), sim)
+    with Tape(path) as tape, Laboratory(Path(path), sim) as laboratory:
         now, others, notes = _first_sides(tape, environment or {}, code)
+        laboratory.warm_up([now, *others])
         if tick is None:
             tick = _find_tick(laboratory, [now, *others], progress)
         elif tick < 0:
@@ -120,10 +121,13 @@ def explain_tape(
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
         recorded_hash = tape.state_hash(tick)
+        laboratory.warm_up([now, *others])
         before = _state_before(tape, factory, laboratory, [now, *others], tick)
         outcomes, pair = _find_pair(tape, laboratory, now, others, tick, before, recorded_hash)
+        told = pair if pair is not None else outcomes
+        notes += [one.step.note for one in told if one.step is not None and one.step.note is not None]
         notes += [f"{one.side.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
-        notes += [f"{one.side.label}: {one.step.note}" for one in outcomes if one.step is not None and one.step.note]
+        notes = list(dict.fromkeys(notes))
         if pair is not None:
             return _explained(tick, recorded_hash, outcomes, pair, notes)
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
@@ -199,24 +203,37 @@ def _find_pair(
     """Run sides until two differ, the recorded one among them if possible."""
     outcomes: list[Outcome] = []
     chosen = None
-    for sides in _stages(tape, now, others, tick):
-        outcomes += laboratory.trace(sides, tick, before)
+    for sides, starts in _stages(tape, now, others, tick):
+        outcomes += laboratory.trace(sides, tick, before, starts)
         chosen = _choose(outcomes, recorded_hash)
         if chosen is not None:
             break
     return outcomes, chosen
 
 
-def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[list[Side]]:
-    yield [now, *others]
-    yield [attrs.evolve(now, label="now, in another process"), *(_seeded(seed) for seed in SEEDS)]
+def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[tuple[list[Side], list[int | None]]]:
+    """Sides to run side by side, and from where their instances start, the cheapest first."""
     starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
-    distance, tried = 1, list[int]()
-    while distance < 2 * len(starts):
-        tried.append(starts[max(0, len(starts) - distance)])
-        distance *= 2
-    for start in dict.fromkeys(tried):
-        yield [attrs.evolve(now, label=f"an instance that ran from tick {start:,}", start=start)]
+    near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
+    if others:
+        yield [now, *others], [None]
+        if near:
+            yield [now], near
+    else:
+        yield [now], [None, *near]
+    yield [attrs.evolve(now, label="now, in another process"), _seeded(SEEDS[0])], [None]
+    yield [_seeded(seed) for seed in SEEDS[1:]], [None]
+    far: list[int | None] = [start for start in _doubling(starts) if start not in near]
+    if far:
+        yield [now], far
+
+
+def _doubling(starts: list[int]) -> list[int]:
+    """Of ascending ticks the last one, the second to last, the fourth to last and so on, and the first."""
+    distances = [1]
+    while distances[-1] < len(starts):
+        distances.append(min(2 * distances[-1], len(starts)))
+    return [starts[-distance] for distance in distances] if starts else []
 
 
 def _choose(outcomes: list[Outcome], recorded_hash: int) -> tuple[Outcome, Outcome] | None:

@@ -6,19 +6,14 @@ between the two; if it does, that is said.
 
 from __future__ import annotations
 
-import os
-import tempfile
-import warnings
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
-import msgpack
 
 from recorder.raised import raised_text
 from replayer.desync import array_view
+from replayer.desync.copies import in_a_copy
 from replayer.desync.ledger import Trace, snapshot_from_plain, snapshot_to_plain
 from replayer.desync.line_events import OwnCode, listening
 from replayer.desync.line_ledger import LineLedger
@@ -70,14 +65,15 @@ def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
 
     Raises RuntimeError if a copy died.
     """
-    untraced = _in_a_copy(partial(_step, simulation, inputs))
-    traced: dict[str, Any] = {}
-    for note, arrays in ((None, True), (LINES_ONLY, False)):
-        traced = _in_a_copy(partial(_traced, simulation, inputs, arrays=arrays))
-        if _outcome(traced) == _outcome(untraced):
-            return _made(untraced, traced, note, is_same=True)
-    if _outcome(_in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
+    untraced = in_a_copy(partial(_step, simulation, inputs))
+    traced = in_a_copy(partial(_traced, simulation, inputs, arrays=True))
+    if _outcome(traced) == _outcome(untraced):
+        return _made(untraced, traced, None, is_same=True)
+    if _outcome(in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
         return _made(untraced, traced, NOT_REPEATABLE, is_same=False)
+    traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
+    if _outcome(traced) == _outcome(untraced):
+        return _made(untraced, traced, LINES_ONLY, is_same=True)
     return _made(untraced, traced, PERTURBED, is_same=False)
 
 
@@ -116,24 +112,3 @@ def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, A
         result = _step(simulation, inputs)
     array_view.stop_watching()
     return result | {"trace": ledger.finish().to_plain()}
-
-
-def _in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What work gives in a forked copy of this process, as plain data."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "result"
-        with warnings.catch_warnings():
-            # Threads of a numeric library that wait for work: the copy has none of them, and starts its own.
-            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-            child = os.fork()
-        if not child:
-            code = 1
-            try:
-                path.write_bytes(msgpack.packb(work()))
-                code = 0
-            finally:
-                os._exit(code)  # Nothing of the original's is to be closed or flushed twice.
-        _, status = os.waitpid(child, 0)
-        if status:
-            raise RuntimeError(f"the copy of the process that ran the step died, {os.waitstatus_to_exitcode(status)}")
-        return msgpack.unpackb(path.read_bytes(), strict_map_key=False)  # type: ignore[no-any-return]

@@ -1,0 +1,437 @@
+"""Ten planted faults in small simulations: replay explain names the tick, the field and the source line of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import replayer.cli
+
+SOURCES = str(Path(__file__).parents[3] / "src")
+
+HEAD = """
+import functools
+import random
+import numpy as np
+from sim import Field, RandomStream, Schema, State
+
+class Base:
+    def __init__(self):
+        self.state = State(Schema(
+            Field("tick", "i8"), Field("x", "i8", (60,)), Field("grid", "f4", (6, 10)), Field("rng", "u8", (4,))
+        ))
+        RandomStream.seed(self.state["rng"], 5)
+
+    def move(self):
+        self.state["tick"][()] += 1
+        self.state["x"][:] += RandomStream(self.state["rng"]).integers(-2, 3, 60)
+        return int(self.state["tick"])
+"""
+
+
+@attrs.frozen
+class Fault:
+    """A planted defect.
+
+    Attributes:
+        name: what it is.
+        body: the simulation Sim, after HEAD; the guilty line ends in # HERE.
+        field: that differs.
+        kind: of cause that is named.
+        tick: the first bad one.
+        operation: that is named, or None.
+        other: the same in the other version of the code, where there is one; its own guilty line ends in # HERE, too.
+        seed: whether it is recorded with a hash seed of its own.
+        simd: whether the other side is told to leave the processor's features alone.
+    """
+
+    name: str
+    body: str
+    field: str = ""
+    kind: str = ""
+    tick: int = 25
+    operation: str | None = None
+    other: str | None = None
+    seed: str | None = None
+    simd: bool = False
+
+    @property
+    def module(self) -> str:
+        """Under which it is imported."""
+        return "".join(char if char.isalnum() else "_" for char in self.name)
+
+
+EXP = Fault(
+    "exp under another SIMD level",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            if tick == 25:
+                self.grow(self.state["x"].reshape(6, 10).astype("f4"))
+
+        def grow(self, age):
+            decay = np.exp(age * np.float32(-0.37))  # HERE
+            self.state["grid"][:] += decay
+    """,
+    "grid",
+    operation="np.exp",
+    kind="operation",
+    simd=True,
+)
+FAULTS = [
+    EXP,
+    Fault(
+        "unstable argsort with ties",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    ranks = np.argsort(self.state["x"] % 3)  # HERE
+                    self.state["x"][:] = ranks
+        """,
+        "x",
+        operation="np.argsort",
+        kind="operation",
+        simd=True,
+    ),
+    Fault(
+        "order of a set",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                kinds = {"oak", "elm", "ash", "fir", "yew"}
+                if tick == 25:
+                    for number, kind in enumerate(kinds):  # HERE
+                        self.state["x"][number] += len(kind) + ord(kind[0])
+        """,
+        "x",
+        seed="77",
+        kind="line",
+    ),
+    Fault(
+        "iteration over a dict built from a set",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                kinds = {"oak", "elm", "ash", "fir", "yew"}
+                weights = {kind: ord(kind[0]) for kind in kinds}  # HERE
+                total = 0
+                for weight in weights.values():
+                    total = total * 3 + weight
+                if tick == 25:
+                    self.state["x"][5] += total
+        """,
+        "x",
+        seed="77",
+        kind="line",
+    ),
+    Fault(
+        "off-by-one slice between two versions",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    part = self.state["x"][3:9]  # HERE
+                    total = int(part.sum())
+                    self.state["grid"][0, 0] = total
+        """,
+        "grid",
+        other="""
+        class Sim(Base):
+            def step(self, inputs):
+                '''Another version, with a docstring.'''
+                tick = self.move()
+                if tick == 25:
+                    part = self.state["x"][3:10]  # HERE
+                    total = int(part.sum())
+                    self.state["grid"][0, 0] = total
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "changed constant",
+        """
+        LIMIT = 4  # HERE
+
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    self.cut()
+
+            def cut(self):
+                x = self.state["x"]
+                x[x > LIMIT] -= LIMIT
+        """,
+        "x",
+        other="""
+        LIMIT = 3  # HERE
+
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    self.cut()
+
+            def cut(self):
+                x = self.state["x"]
+                x[x > LIMIT] -= LIMIT
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "stale cache on the instance",
+        """
+        class Sim(Base):
+            def __init__(self):
+                super().__init__()
+                self._table = None
+
+            def step(self, inputs):
+                tick = self.move()
+                if self._table is None:
+                    self._table = self.state["x"] * 2
+                self.state["grid"][:] += self._table.reshape(6, 10)  # HERE
+        """,
+        "grid",
+        kind="outside",
+        tick=11,  # The first one behind a keyframe, as for all that a keyframe does not hold.
+    ),
+    Fault(
+        "module global counter",
+        """
+        STEPS = 0
+
+        def bonus():
+            global STEPS
+            STEPS += 1
+            return STEPS // 7  # HERE
+
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                extra = bonus()
+                self.state["x"][4] += extra
+        """,
+        "x",
+        kind="outside",
+        tick=11,
+    ),
+    Fault(
+        "lru_cache over the state",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                crowd = self.crowd(tick // 40)  # HERE
+                self.state["grid"][1] += crowd
+
+            @functools.lru_cache(maxsize=None)
+            def crowd(self, decade):
+                return int(self.state["x"].max())
+        """,
+        "grid",
+        kind="outside",
+        tick=11,
+    ),
+    Fault(
+        "changed comparison",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                for row in range(60 if tick == 25 else 0):
+                    self.feed(row)
+
+            def feed(self, row):
+                hunger = int(self.state["x"][row]) % 4
+                if hunger < 2:  # HERE
+                    self.state["x"][row] += 10
+        """,
+        "x",
+        other="""
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                for row in range(60 if tick == 25 else 0):
+                    self.feed(row)
+
+            def feed(self, row):
+                hunger = int(self.state["x"][row]) % 4
+                if hunger <= 2:  # HERE
+                    self.state["x"][row] += 10
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "sum over the wrong axis",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                cells = self.state["x"].reshape(6, 10)
+                sums = cells.sum(axis=0)  # HERE
+                self.state["grid"][0, :6] += sums[:6] * (tick == 25)
+        """,
+        "grid",
+        other="""
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                cells = self.state["x"].reshape(6, 10)
+                sums = cells.sum(axis=1)  # HERE
+                self.state["grid"][0, :6] += sums[:6] * (tick == 25)
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "a draw from the random module",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    luck = random.randrange(10**9)  # HERE
+                    self.state["x"][3] += luck
+        """,
+        "x",
+        operation="random.randrange",
+        kind="operation",
+    ),
+]
+
+SOUND = [
+    Fault(
+        "sound with caches",
+        """
+        class Sim(Base):
+            def __init__(self):
+                super().__init__()
+                self._squares = {}
+
+            def step(self, inputs):
+                tick = self.move()
+                for row in range(4):
+                    self.state["x"][row] += self.square(row)
+                kinds = {"oak", "elm", "ash", "fir", "yew"}
+                self.state["x"][9] += sum(len(kind) for kind in kinds)
+                self.state["grid"][0] = np.sort(self.state["x"])[:10] / 8
+
+            def square(self, row):
+                if row not in self._squares:
+                    self._squares[row] = row * row
+                return self._squares[row]
+        """,
+    )
+]
+
+RECORD = """
+import importlib, sys, recorder
+for name in sys.argv[1:]:
+    with recorder.Recorder(f"{name}.tape", importlib.import_module(name).Sim(), keyframe_interval_ticks=10) as tape:
+        for tick in range(40):
+            tape.step()
+"""
+
+
+def module(body: str) -> str:
+    """A simulation's source."""
+    return HEAD + textwrap.dedent(body)
+
+
+def guilty_line(source: str) -> int:
+    """The line marked as guilty."""
+    return next(number for number, line in enumerate(source.splitlines(), 1) if line.endswith("# HERE"))
+
+
+def simd_switch() -> str:
+    """The processor features that NumPy can be told to leave alone."""
+    core = getattr(np, "_core", None) or np.core
+    known = core._multiarray_umath
+    return " ".join(name for name in known.__cpu_dispatch__ if known.__cpu_features__.get(name))
+
+
+def record(folder: Path, names: list[str], **environment: str) -> None:
+    """Record forty ticks of each simulation in a process of its own, as a user would have."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    finished = subprocess.run(
+        [sys.executable, "-c", RECORD, *names],
+        cwd=folder,
+        env={**inherited, "PYTHONPATH": os.pathsep.join([str(folder), SOURCES]), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not finished.returncode, finished.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All planted simulations, their other versions in other/, and a tape of each."""
+    folder = tmp_path_factory.mktemp("zoo")
+    (folder / "other").mkdir()
+    for fault in [*FAULTS, *SOUND]:
+        (folder / f"{fault.module}.py").write_text(module(fault.body))
+        if fault.other is not None:
+            (folder / "other" / f"{fault.module}.py").write_text(module(fault.other))
+    record(folder, [fault.module for fault in [*FAULTS, *SOUND] if fault.seed is None])
+    record(folder, [fault.module for fault in FAULTS if fault.seed], PYTHONHASHSEED="77")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test works there, without a hash seed of its own."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES", raising=False)
+    monkeypatch.setattr(sys, "path", [str(folder), SOURCES, *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+def explain(capsys: Any, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """The command's exit code and what it prints as JSON."""
+    with pytest.raises(SystemExit) as caught:
+        replayer.cli.main(["explain", f"{name}.tape", "--sim", f"{name}:Sim", "--json", *arguments])
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return caught.value.code, json.loads(captured.out)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.module)
+def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None:
+    """Exit code 1, the right first tick and field, and the guilty line of the guilty file."""
+    arguments = []
+    if fault.simd:
+        if not simd_switch():
+            pytest.skip("this processor has no features that NumPy could be told to leave alone")
+        arguments = ["--env", f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"]
+    if fault.other is not None:
+        arguments = ["--code", "other", *(["--tick", "25"] if "off-by-one" not in fault.name else [])]
+    code, facts = explain(capsys, fault.module, *arguments)
+    cause = facts["cause"]
+
+    assert code == 1
+    assert facts["tick"] == fault.tick
+    assert fault.field in [field["field"] for field in facts["fields"]]
+    assert (Path(cause["file"]).name, cause["line"]) == (f"{fault.module}.py", guilty_line(module(fault.body)))
+    assert (cause["kind"], cause["operation"]) == (fault.kind, fault.operation)
+    if fault.other is not None:
+        assert cause["other"]["line"] == guilty_line(module(fault.other))
+    if fault.simd:
+        assert cause["value"]["differing"] > 0
+        assert (cause["value"]["ulp_max"] in (1, 2, 3)) == (fault.operation == "np.exp")
