@@ -6,6 +6,7 @@ sides; the hash seed, which Python draws anew for each process, is set to 0 wher
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -145,8 +146,9 @@ class Laboratory:
             path = Path(self._folder.name) / f"job{process.pid}"
             path.write_bytes(msgpack.packb(job))
             assert process.stdin is not None
-            process.stdin.write(f"{path}\n".encode())
-            process.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):  # It died already; what it said is read below.
+                process.stdin.write(f"{path}\n".encode())
+                process.stdin.flush()
             running.append((side, path, process))
         return [self._result(side, path, process, progress) for side, path, process in running]
 

@@ -339,6 +339,127 @@ SOUND = [
     )
 ]
 
+MASKED = Fault(
+    "masked",
+    """
+    class Sim(Base):
+        def __init__(self):
+            super().__init__()
+            self._known = {}
+
+        def step(self, inputs):
+            tick = self.move()
+            for kind in {"oak", "elm", "ash", "fir", "yew"}:
+                self.state["x"][2] += len(kind)
+            weight = self.weigh(3)
+            names = sorted({"oak", "elm", "ash", "fir"})
+            self.state["x"][1] += weight + len(names)
+            self.state["x"][3] += tick // 25  # HERE
+
+        def weigh(self, size):
+            if size not in self._known:
+                self._known[size] = size * size
+            return self._known[size]
+    """,
+    other="""
+    class Sim(Base):
+        def __init__(self):
+            super().__init__()
+            self._known = {3: 9}
+
+        def step(self, inputs):
+            tick = self.move()
+            for kind in {"oak", "elm", "ash", "fir", "yew"}:
+                self.state["x"][2] += len(kind)
+            weight = self.weigh(3)
+            names = sorted({"oak", "elm", "ash", "fir"})
+            self.state["x"][1] += weight + len(names)
+            self.state["x"][3] += tick // 26  # HERE
+
+        def weigh(self, size):
+            if size not in self._known:
+                self._known[size] = size * size
+            return self._known[size]
+    """,
+)
+LOST = Fault(
+    "lost",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            self.state["grid"][2] += tick // 25 * 2
+    """,
+)
+PICKY = Fault(
+    "picky",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            plain = type(self.state["x"]) is np.ndarray
+            self.state["x"][3] += (plain + tick) // 26  # HERE
+    """,
+    other="""
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            plain = type(self.state["x"]) is np.ndarray
+            self.state["x"][3] += (plain + tick) // 26 * 2  # HERE
+    """,
+)
+SHY = Fault(
+    "shy",
+    """
+    import sys
+
+    def watched():
+        tools = getattr(sys, "monitoring", None)
+        return sys.gettrace() is not None or any(tools.get_tool(number) for number in range(6) if tools)
+
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            self.state["x"][3] += watched()
+    """,
+)
+SAVER = """
+import numpy as np
+
+class Sim:
+    def __init__(self):
+        self.total = 0
+        self.trail = [1, 2, 3]
+
+    def step(self, inputs):
+        self.trail = [self.trail[-1], *self.trail[:-1]]
+        self.total += self.trail[0] * 2  # HERE
+
+    def save(self):
+        return {"total": np.int64(self.total), "trail": bytes(self.trail)}
+
+    def load(self, saved):
+        self.total, self.trail = int(saved["total"]), list(saved["trail"])
+"""
+RAISER = Fault(
+    "raiser",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            if tick > 25:  # HERE
+                self.state["x"][3] += 1
+    """,
+    other="""
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            if tick > 24:  # HERE
+                raise ValueError("too many")
+    """,
+)
+OTHERS = [MASKED, LOST, PICKY, SHY, RAISER]
+
 RECORD = """
 import importlib, sys, recorder
 for name in sys.argv[1:]:
@@ -384,12 +505,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All planted simulations, their other versions in other/, and a tape of each."""
     folder = tmp_path_factory.mktemp("zoo")
     (folder / "other").mkdir()
-    for fault in [*FAULTS, *SOUND]:
+    for fault in [*FAULTS, *SOUND, *OTHERS]:
         (folder / f"{fault.module}.py").write_text(module(fault.body))
         if fault.other is not None:
             (folder / "other" / f"{fault.module}.py").write_text(module(fault.other))
-    record(folder, [fault.module for fault in [*FAULTS, *SOUND] if fault.seed is None])
+    (folder / "saver.py").write_text(SAVER)
+    (folder / "other" / "saver.py").write_text(SAVER.replace("* 2", "* 3"))
+    record(folder, [*(fault.module for fault in [*FAULTS, *SOUND, *OTHERS] if fault.seed is None), "saver"])
     record(folder, [fault.module for fault in FAULTS if fault.seed], PYTHONHASHSEED="77")
+    (folder / "lost.py").write_text(module(LOST.body.replace(" * 2", "")))
+    (folder / "broken").mkdir()
+    (folder / "broken" / f"{SOUND[0].module}.py").write_text("def step(:\n")
     return folder
 
 
@@ -435,3 +561,114 @@ def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None
     if fault.simd:
         assert cause["value"]["differing"] > 0
         assert (cause["value"]["ulp_max"] in (1, 2, 3)) == (fault.operation == "np.exp")
+
+
+def test_the_screen_names_tick_field_operation_line_and_lanes(capsys: Any) -> None:
+    """What people read: the operation, the line with its text, lanes and ULPs, the sides, and which one was recorded."""
+    if not simd_switch():
+        pytest.skip("this processor has no features that NumPy could be told to leave alone")
+    name, line = EXP.module, guilty_line(module(EXP.body))
+    switch = f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"
+    with pytest.raises(SystemExit) as caught:
+        replayer.cli.main(["explain", f"{name}.tape", "--sim", f"{name}:Sim", "--tick", "-16", "--env", switch])
+    said = capsys.readouterr().out
+
+    assert caught.value.code == 1
+    assert f"{name}.tape: tick 25 differs between two sides" in said
+    assert "cause: np.exp gives other results from the same inputs" in said
+    assert f"{name}.py:{line} in Sim.grow" in said
+    assert "decay = np.exp(age * np.float32(-0.37))" in said
+    assert "of 60 lanes differ, at most" in said
+    assert "ULP)" in said
+    assert f"B  {switch}: hash" in said
+    assert "A  now: hash" in said
+    assert said.count(", as recorded") == 1
+    assert len(said.splitlines()) < 30
+
+
+@pytest.mark.parametrize("arguments", [["--tick", "25"], ["--env", "PYTHONHASHSEED=5", "--code", "other"]])
+def test_sound_simulations_give_no_finding(capsys: Any, arguments: list[str]) -> None:
+    """Caches that are right, sets whose order does not matter, other processes, seeds and used instances: exit code 0."""
+    code, facts = explain(capsys, SOUND[0].module, *arguments)
+
+    assert (code, facts["agrees"], facts["cause"], facts["fields"]) == (0, True, None, [])
+
+
+def test_a_difference_without_effect_is_not_taken_for_the_cause(capsys: Any) -> None:
+    """A cache that one side fills and a set in another order come first; the line that was edited later is named."""
+    code, facts = explain(capsys, "masked", "--code", "other", "--tick", "25", "--env", "PYTHONHASHSEED=5")
+
+    assert (code, facts["cause"]["kind"]) == (1, "edited")
+    assert facts["cause"]["line"] == guilty_line(module(MASKED.body))
+
+
+def test_what_no_side_gives_is_told_without_a_cause(capsys: Any) -> None:
+    """The recorded version of the code is lost: the fields that differ, and the lines that write them, and no cause."""
+    code, facts = explain(capsys, "lost")
+
+    assert (code, facts["tick"], facts["cause"], facts["agrees"]) == (1, 25, None, False)
+    assert (facts["known_tick"], facts["known_fields"]) == (30, ["grid"])
+    assert [(Path(place["file"]).name, place["text"], place["fields"]) for place in facts["writers"]] == [
+        ("lost.py", 'self.state["grid"][2] += tick // 25', ["grid"])
+    ]
+
+
+def test_a_step_that_notices_the_array_views_is_traced_by_its_lines(capsys: Any) -> None:
+    """The traced step gives the same as the untraced one because arrays are left alone then, which is said."""
+    code, facts = explain(capsys, "picky", "--code", "other", "--tick", "25")
+
+    assert code == 1
+    assert facts["cause"]["line"] == guilty_line(module(PICKY.body))
+    assert any("only lines were watched" in note for note in facts["notes"])
+
+
+def test_a_step_that_notices_the_tracing_is_said_to(capsys: Any) -> None:
+    """If even the lines cannot be watched without changing the step, the note says so, and the hashes are untraced."""
+    code, facts = explain(capsys, "shy", "--tick", "25", "--env", "PYTHONHASHSEED=5")
+
+    assert code == 0
+    assert facts["sides"][0]["as_recorded"]
+    assert any("tracing changes what the step does" in note for note in facts["notes"])
+
+
+def test_a_simulation_that_saves_its_state_is_explained_by_its_attributes(capsys: Any) -> None:
+    """There is no field to look at before the step is over; the attribute leads to the line."""
+    code, facts = explain(capsys, "saver", "--code", "other", "--tick", "25")
+
+    assert code == 1
+    assert [field["field"] for field in facts["fields"]] == ["total"]
+    assert facts["cause"]["line"] == guilty_line(SAVER)
+
+
+def test_an_exception_on_one_side_is_a_difference(capsys: Any) -> None:
+    """One side raises: what, and the line where the two part."""
+    code, facts = explain(capsys, "raiser", "--code", "other", "--tick", "25")
+
+    assert code == 1
+    assert [side["raised"] for side in facts["sides"]] == [None, "the step raised ValueError: too many (raiser.py:23)"]
+    assert facts["cause"]["line"] == guilty_line(module(RAISER.body))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--env", "FOO"], "--env FOO: NAME=VALUE was expected"),
+        (["--code", "nowhere"], "--code nowhere: a folder was expected"),
+        (["--tick", "0"], "tick 0: steps lead to ticks 1 to 40"),
+        (["--tick", "41"], "tick 41: steps lead to ticks 1 to 40"),
+        (["--tick", "25", "--code", "broken"], "the code in"),
+        (["--tick", "25", "--env", "PYTHONHASHSEED=many"], "PYTHONHASHSEED=many: the process that ran the step died"),
+    ],
+)
+def test_mistakes_get_one_line(capsys: Any, arguments: list[str], said: str) -> None:
+    """Exit code 2, nothing on stdout, no traceback."""
+    name = SOUND[0].module
+    with pytest.raises(SystemExit) as caught:
+        replayer.cli.main(["explain", f"{name}.tape", "--sim", f"{name}:Sim", *arguments])
+    captured = capsys.readouterr()
+
+    assert caught.value.code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
