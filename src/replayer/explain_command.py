@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from cyclopts import Parameter
 
@@ -23,6 +23,7 @@ from replayer.tape import Tape
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
+_ULPS_SHOWN_MAX = 1_000_000
 
 
 def explain(
@@ -179,13 +180,18 @@ def _value_lines(value: Value) -> list[str]:
     lines = [f"  {value.name}: {_lanes_text(value.lanes)}"]
     for index, first, second, ulp in value.lanes.shown:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
-        distance = f"  ({counted(ulp, 'ULP')})" if ulp is not None else ""
+        distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
         lines.append(f"      {place}A {first}  B {second}{distance}")
     return lines
 
 
+def _is_near(ulp: int | None) -> TypeGuard[int]:
+    """Whether a distance says something to people: beyond that, two numbers are just not the same."""
+    return ulp is not None and ulp <= _ULPS_SHOWN_MAX
+
+
 def _lanes_text(lanes: Lanes) -> str:
-    distance = f", at most {counted(lanes.ulp_max, 'ULP')} apart" if lanes.ulp_max is not None else ""
+    distance = f", at most {counted(lanes.ulp_max, 'ULP')} apart" if _is_near(lanes.ulp_max) else ""
     return f"{lanes.count:,} of {counted(lanes.total, 'lane')} {'differs' if lanes.count == 1 else 'differ'}{distance}"
 
 

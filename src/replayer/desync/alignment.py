@@ -40,10 +40,12 @@ class Origin:
         kind: HERE (the item's line changed it), PARTED (the item is where the two took other ways), ARGUMENT (it was
             given by the call that the item made), HIDDEN (it differed before the step).
         item: index of the item; -1 if it differed before the step.
+        since: the item after which the value was last looked at; None if that was just before.
     """
 
     kind: str
     item: int
+    since: int | None = None
 
 
 @attrs.define
@@ -141,7 +143,9 @@ class Alignment:
                     self._mark(name, index, Origin(PARTED, parted))
                 touched = set()
                 for name in sorted(self._apply(0, first.after, index + 1) | self._apply(1, second.after, index + 1)):
-                    self._mark(name, index + 1, Origin(HERE, index))
+                    last_look = first.late.get(name)
+                    since = self.item_of[last_look] if last_look is not None else None
+                    self._mark(name, index + 1, Origin(HERE, index, since))
                 parted = index
             else:
                 for side, place in enumerate((item.first, item.second)):

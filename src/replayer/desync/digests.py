@@ -19,6 +19,7 @@ import xxhash
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 20_000  # Of one value; a larger one is told apart by its first parts and its size.
+PART_BYTES = 1600  # To look at one part takes as long as hashing so many bytes.
 LEVELS_MAX = 12  # Nested containers and objects deeper than this are told apart by their type.
 TEXT_CHARS_MAX = 80  # Of a value that is shown.
 
@@ -37,17 +38,20 @@ def is_data(value: Any) -> bool:
 
 
 class Digester:
-    """Makes digests, and counts the bytes that were hashed for them."""
+    """Makes digests, and counts what was hashed for them."""
 
     def __init__(self, place_of: Callable[[Any], int | None] = lambda _: None) -> None:
         """place_of: where in the state's memory an array lies, None if elsewhere: the state's content is not hashed."""
         self._place_of = place_of
         self.hashed_bytes = 0
+        self.parts = 0  # Of the value that was looked at last.
 
     def digest(self, value: Any) -> int:
         """64 bits that identify value."""
-        hasher = xxhash.xxh3_64()
-        self._feed(hasher, value, 0, {}, [PARTS_MAX])
+        hasher, left = xxhash.xxh3_64(), [PARTS_MAX]
+        self._feed(hasher, value, 0, {}, left)
+        self.parts = PARTS_MAX - left[0]
+        self.hashed_bytes += self.parts * PART_BYTES
         return hasher.intdigest()
 
     def _feed(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:

@@ -18,7 +18,8 @@ from recorder.errors import MissingTickError, RecordingError
 from recorder.factories import Factory
 from replayer.cursor import Cursor, MismatchError
 from replayer.desync.alignment import Alignment
-from replayer.desync.cause import Cause, Place, find_cause
+from replayer.desync.backwards import find_cause
+from replayer.desync.cause import Cause, Place
 from replayer.desync.finding import FieldDifference, find_desync
 from replayer.desync.lanes import Lanes, compare_lanes
 from replayer.desync.sides import Laboratory, Outcome, Side, SideFailedError

@@ -36,6 +36,7 @@ class Record:
         owner: number of the object whose method it is; -1 if it is a function.
         before: values seen for the first time before it ran.
         after: values that it changed.
+        late: of those, values that were not looked at after each line, and the record after which they last were.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Record:
     owner: int
     before: Values = attrs.field(factory=dict)
     after: Values = attrs.field(factory=dict)
+    late: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.define

@@ -1,7 +1,7 @@
 """Write down the lines of one step and what each changed: fields of the state, local variables, attributes, globals.
 
 Before each line, and at each return, all that the running function can see is looked at; what differs from the last
-look was changed by the line that ran in between. Large arrays are only looked at again where a line names them.
+look was changed by the line that ran in between. Large values are looked at again only where a line names them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from replayer.desync.ledger import LINE, RESUME, RETURN, Operation, Record, Trac
 from replayer.desync.source_lines import Source
 from sim.kernel.hashing import hash_arena
 from sim.kernel.simulation import Simulation
+from sim.kernel.state import State
 
 RECORDS_MAX = 200_000
 OPERATIONS_MAX = 200_000
 HASHED_BYTES_MAX = 8 << 30  # Takes about a second; afterwards only the order of lines is written down.
 KEPT_BYTES_MAX = 64 << 20  # Of values, so that lanes can be shown; each once.
 LARGE_BYTES = 1 << 16  # An array above this is looked at again only where a line names it.
+LARGE_PARTS = 200  # Likewise an object or a container of more parts.
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -44,7 +46,9 @@ class LineLedger:
         self._last = -1
         self._seen: Values = {}
         self._objects: dict[int, tuple[int, Any]] = {}  # Kept alive, so that no other gets their id.
-        self._large: dict[str, tuple[int, int]] = {}  # Of large arrays: id and digest when they were looked at.
+        self._large: dict[
+            str, tuple[int, int, int]
+        ] = {}  # Of large values: id, digest and record when they were looked at.
         self._kept_bytes = 0
         self._arena_hash: int | None = None
         self._sources: dict[str, Source] = {}
@@ -159,6 +163,7 @@ class LineLedger:
         return fresh
 
     def _take(self, name: str, value: Any, record: int, fresh: Values, *, is_local: bool = False) -> None:
+        was_looked_at = self._large[name][2] if name in self._large else None
         digest = self._digest_again(name, value, record)
         if name not in self._seen:
             if is_local and record >= 0:
@@ -167,17 +172,23 @@ class LineLedger:
                 fresh[name] = digest
         elif self._seen[name] != digest and record >= 0:
             self.trace.records[record].after[name] = digest
+            if was_looked_at is not None and was_looked_at < record - 1:
+                self.trace.records[record].late[name] = was_looked_at
         self._seen[name] = digest
 
     def _digest_again(self, name: str, value: Any, record: int) -> int:
-        if isinstance(value, np.ndarray) and value.nbytes > LARGE_BYTES:
-            known = self._large.get(name)
-            if known is not None and known[0] == id(value) and not self._names(record, name.partition(":")[2]):
-                return known[1]
-            digest = self._digest(value)
-            self._large[name] = (id(value), digest)
-            return digest
-        return self._digest(value)
+        if id(value) in self._objects:
+            return 0  # Its attributes are looked at one by one.
+        known = self._large.get(name)
+        if known is not None and known[0] == id(value) and not self._names(record, name.rpartition(":")[2]):
+            return known[1]
+        digest = self._digest(value)
+        is_large = value.nbytes > LARGE_BYTES if isinstance(value, np.ndarray) else self.digester.parts > LARGE_PARTS
+        if is_large:
+            self._large[name] = (id(value), digest, self._last)
+        else:
+            self._large.pop(name, None)
+        return digest
 
     def _names(self, record: int, name: str) -> bool:
         """Whether the statement of a record says the name."""
@@ -187,7 +198,7 @@ class LineLedger:
         if place not in self._words:
             source = self._sources.setdefault(place[0], Source(place[0]))
             self._words[place] = frozenset(_WORD.findall(source.statement_text(place[1])))
-        return name.rpartition(":")[2] in self._words[place]
+        return name in self._words[place]
 
     def _shared(self, frame: FrameType) -> dict[str, Any]:
         """What the function can see beside its local variables and the state: attributes, and globals that it names."""
@@ -195,7 +206,7 @@ class LineLedger:
         code = frame.f_code
         owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         attributes = getattr(owner, "__dict__", None)
-        if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType):
+        if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType | State):
             number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
             found |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
             for cls in type(owner).__mro__[:-1]:
