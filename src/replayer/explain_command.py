@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard
 
+import attrs
 from cyclopts import Parameter
 
 from recorder.console import DIFFERS, SAME, UsageError, Whole, counted, progress_bar, shown_path
@@ -23,6 +24,7 @@ from replayer.tape import Tape
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
+_LANES_SHOWN = 4
 _ULPS_SHOWN_MAX = 1_000_000
 
 
@@ -144,9 +146,9 @@ def _cause_lines(cause: Cause) -> list[str]:
     if cause.other_place is not None:
         lines += _place_lines(cause.other_place, "B")
     if cause.value is not None:
-        lines += _value_lines(cause.value)
+        lines += _value_lines(cause.value, lanes=_LANES_SHOWN)
     for value in cause.outside:
-        lines += [f"  kept outside of the state: {value.name}", f"      A  {value.first}", f"      B  {value.second}"]
+        lines += _value_lines(attrs.evolve(value, name=f"kept outside of the state: {value.name}"), lanes=1)
     if len(cause.way) > 1:
         lines.append("  way into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
@@ -174,11 +176,11 @@ def _place_lines(place: Place, letter: str | None) -> list[str]:
     return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
 
 
-def _value_lines(value: Value) -> list[str]:
+def _value_lines(value: Value, *, lanes: int) -> list[str]:
     if value.lanes is None or not value.lanes.shown:
         return [f"  {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
     lines = [f"  {value.name}: {_lanes_text(value.lanes)}"]
-    for index, first, second, ulp in value.lanes.shown:
+    for index, first, second, ulp in value.lanes.shown[:lanes]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
         distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
         lines.append(f"      {place}A {first}  B {second}{distance}")
