@@ -8,13 +8,15 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 import pytest
 
 import replayer.cli
+from recorder.environment import describe_environment
+from replayer.desync.explain import _first_sides
 
 SOURCES = str(Path(__file__).parents[3] / "src")
 
@@ -569,6 +571,9 @@ def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None
     assert fault.field in [field["field"] for field in facts["fields"]]
     assert (Path(cause["file"]).name, cause["line"]) == (f"{fault.module}.py", guilty_line(module(fault.body)))
     assert (cause["kind"], cause["operation"]) == (fault.kind, fault.operation)
+    if fault.seed is not None:
+        recorded = [side["label"] for side in facts["sides"] if side["as_recorded"]]
+        assert recorded == [f"as recorded, PYTHONHASHSEED={fault.seed}"]
     if fault.other is not None:
         assert cause["other"]["line"] == guilty_line(module(fault.other))
     if fault.simd:
@@ -685,3 +690,20 @@ def test_mistakes_get_one_line(capsys: Any, arguments: list[str], said: str) -> 
     assert captured.err.startswith("error: ")
     assert said in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_what_was_recorded_and_cannot_be_tried_is_said() -> None:
+    """Variables of the recorded environment make the other side; another NumPy is only noted."""
+
+    class Recorded:
+        meta: ClassVar[dict[str, Any]] = {
+            "environment": describe_environment() | {"numpy": "1.0", "OPENBLAS_CORETYPE": "x"}
+        }
+
+    now, others, notes = _first_sides(Recorded(), {}, None)  # type: ignore[arg-type]
+
+    assert (now.label, [(side.label, dict(side.environment)) for side in others]) == (
+        "now",
+        [("as recorded, OPENBLAS_CORETYPE=x", {"OPENBLAS_CORETYPE": "x"})],
+    )
+    assert notes == [f"recorded with numpy 1.0, here it is {np.__version__}: what that changes cannot be tried"]
