@@ -10,6 +10,7 @@ from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named 
     DesyncError,
     ForkedRecorderError,
     MissingTickError,
+    PeerDesyncError,
     RecordingError,
     RecordingWarning,
     SimulationFailedError,
@@ -18,7 +19,8 @@ from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named 
     UnsupportedVersionError,
     WriterFailedError,
 )
-from recorder.recorder import Recorder, RecorderStatistics  # noqa: E402
+from recorder.jobs import RecorderStatistics  # noqa: E402
+from recorder.recorder import Recorder  # noqa: E402
 from recorder.resume import resume  # noqa: E402
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "DesyncError",
     "ForkedRecorderError",
     "MissingTickError",
+    "PeerDesyncError",
     "Recorder",
     "RecorderStatistics",
     "RecordingError",

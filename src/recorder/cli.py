@@ -126,6 +126,7 @@ def run(
     keep: Keep = None,
     split: Split = None,
     deterministic: Deterministic = False,
+    blame: Literal["auto", "fields", "phases", "none"] = "auto",
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     inputs: Inputs = None,
     realtime: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
@@ -157,6 +158,9 @@ def run(
         How deltas know what changed: marks, scan, or audit (both, failing where they disagree).
     on_error
         When the disk refuses: continue (in memory, trying again, noting what is lost) or raise.
+    blame
+        What frames say for the case that a replay parts from them: 16 bits of each field's hash, and of the state after
+        each phase; auto is fields, up to 1 MiB of state.
     player
         PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.
     realtime
@@ -168,7 +172,7 @@ def run(
     tick_count = _goal(ticks) if ticks is not None else _ticks_of(loaded)
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split}
-    settings["deterministic"] = deterministic
+    settings |= {"deterministic": deterministic, "blame": blame}
     players = read_players(player or [])
     course = course_of(loaded.world, loaded.config, players=players, file=inputs)
     notes: dict[str, Any] = {"ticks": tick_count}

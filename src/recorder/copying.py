@@ -30,7 +30,7 @@ from recorder.format.encoder import (
     make_piece,
 )
 from recorder.format.file_header import MAGIC, make_file_header
-from recorder.format.frame import Frame, encode_frame
+from recorder.format.frame import Frame
 from recorder.format.keyframe import encode_full
 from recorder.format.limits import FRAMES_RAW_BYTES, PIECE_RAW_BYTES
 from recorder.format.places import OptionalBlock, optional_blocks
@@ -74,7 +74,7 @@ class TapeCopy:
         group: list[bytes] = []
         size, first = 0, 0
         for frame in frames:
-            encoded = encode_frame(frame.tick, frame.state_hash, frame.encoded_inputs)
+            encoded = frame.encode()
             if group and size + len(encoded) > FRAMES_RAW_BYTES:
                 self._log.put([frames_piece(first, len(group), b"".join(group))])
                 group, size = [], 0

@@ -149,6 +149,17 @@ class DesyncError(RecordingError):
         )
 
 
+class PeerDesyncError(DesyncError):
+    """A peer that runs the same has another state; expected_hash is our own, actual_hash the peer's."""
+
+    def __str__(self) -> str:
+        where = f"; dump in {self.dump_path}" if self.dump_path is not None else ""
+        return (
+            f"desync with a peer at tick {self.tick}: our hash {self.expected_hash:016x}, "
+            f"the peer's {self.actual_hash:016x}{where}"
+        )
+
+
 class WriterFailedError(RecordingError):
     """The background writer stopped; the cause is chained. What was written before is sound.
 

@@ -63,3 +63,18 @@ def not_sealed(last_tick: int, dropped: list[tuple[int, int]]) -> str:
     """What a recording comes to whose end alone could not be written, for the end of a message."""
     ticks = f"all {last_tick:,} ticks" if not dropped else f"all of the {last_tick:,} ticks that were not lost"
     return f"; {ticks} are on the tape, which is not sealed: make room and resume it"
+
+
+@attrs.frozen
+class RecorderStatistics:
+    """What a recorder has done so far.
+
+    Attributes:
+        tick: the last one recorded.
+        keyframes_skipped: because the writer was still busy with earlier ones.
+        writer: the writer's own figures.
+    """
+
+    tick: int
+    keyframes_skipped: int
+    writer: WriterStatistics

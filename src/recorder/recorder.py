@@ -21,21 +21,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import attrs
-
+from recorder.blame import Blame, PhaseBlame, wants_fields
 from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.forks import refuse_after_fork
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import make_file_header
-from recorder.format.frame import encode_frame, ensure_inputs_fit
+from recorder.format.frame import encode_frame
 from recorder.format.keyframe import gather_changes
-from recorder.format.plain_data import PlainEncoder, decode_plain
+from recorder.format.plain_data import PlainEncoder
 from recorder.format.telemetry import make_row
-from recorder.jobs import KeyframeJob, WriterStatistics
+from recorder.inputs import encode_inputs
+from recorder.jobs import KeyframeJob, RecorderStatistics
 from recorder.journal import Journal
 from recorder.logfile import TapeFiles
-from recorder.session import Resumed, Session, create_session, describe, encode_small, exception_text, new_run_id
+from recorder.peers import PeerHashes
+from recorder.session import (
+    Resumed,
+    Session,
+    abandon_writer,
+    create_session,
+    describe,
+    encode_small,
+    exception_text,
+    new_run_id,
+)
 from recorder.settings import Durability, OnError, ensure_arguments, make_settings
 from recorder.tracking import ChangeTracking, find_source
 from recorder.writer import Writer
@@ -46,21 +56,6 @@ from sim.kernel.state import Snapshot, State
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
-
-
-@attrs.frozen
-class RecorderStatistics:
-    """What a recorder has done so far.
-
-    Attributes:
-        tick: the last one recorded.
-        keyframes_skipped: because the writer was still busy with earlier ones.
-        writer: the writer's own figures.
-    """
-
-    tick: int
-    keyframes_skipped: int
-    writer: WriterStatistics
 
 
 class Recorder:
@@ -80,6 +75,7 @@ class Recorder:
         keep: int | str | None = None,
         split: int | str | None = None,
         deterministic: bool = False,
+        blame: Blame = "auto",
         run_id: bytes | None = None,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
@@ -87,7 +83,7 @@ class Recorder:
 
         Args:
             path: a new file; ~ is not expanded.
-            simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and
+            simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
             keyframe_interval_ticks: from one keyframe to the next, at least 1.
             full_every: one keyframe of so many is full.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
@@ -100,14 +96,15 @@ class Recorder:
                 down what was lost) or "raise" (WriterFailedError at the next call).
             keep: a ring: keep only the last so many ticks, or a time such as "60s".
             split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
-            deterministic: the same simulation and inputs give the same bytes: no clock, no environment, no waiver of
-                keyframes; the run id comes from the content. Frames are written when a block of them is full or at a
-                keyframe: a power cut, and a kill with durability "block", cost all since then.
+            deterministic: the same simulation and inputs give the same bytes: no clock, no environment; the run id comes
+                from the content. A power cut, and a kill with durability "block", cost all since the last full block.
+            blame: what frames say for a desync: "fields" (16 bits of each field's hash), "phases" (and of the state
+                after each phase), "none", "auto" (fields, up to 1 MiB of state).
             run_id: 16 bytes; random by default.
             notes: plain data by name, for META.
 
         Raises:
-            FileExistsError: there is a file at path; OSError: it cannot be made, or, with on_error="raise", its journal.
+            FileExistsError: there is a file at path. OSError: it cannot be made, or, with on_error="raise", its journal.
             WriterFailedError: the disk does not take the first keyframe. No file is left in these cases.
             TypeError: no simulation, or an argument of another type. ValueError: one out of its range.
         """
@@ -121,6 +118,7 @@ class Recorder:
             keep=keep,
             split=split,
             deterministic=deterministic,
+            blame=blame,
         )
         adapted = as_simulation(simulation)
         make_source = find_source(adapted, changes)
@@ -174,15 +172,17 @@ class Recorder:
         self._files = session.files
         self._make_source = make_source
         self._encoder = PlainEncoder()
+        self._phase_blame = PhaseBlame(simulation) if settings.blame == "phases" else None
         self._keyframes_skipped = 0
         self._failed_tick: int | None = None
+        self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # Whether a call has to look for what is wrong before it does anything.
         self._keyframe_number = 0
-        interval = settings.keyframe_interval_ticks
-        self._next_keyframe_tick = self.tick + interval - self.tick % interval
-        self._raw_bytes, self._rotated_from = 0, -1
-        self._segment_tick, self._segment_s = self.tick, time.monotonic()
+        self._next_keyframe_tick = (
+            self.tick // settings.keyframe_interval_ticks + 1
+        ) * settings.keyframe_interval_ticks
+        self._raw_bytes, self._rotated_from, self._segment_tick, self._segment_s = 0, -1, self.tick, time.monotonic()
         self._journal: Journal | None = None
         self._tracked = simulation.state
         self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
@@ -202,7 +202,7 @@ class Recorder:
         for notice in session.files.notices:
             self._writer.tell(notice)
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
-        self._abandon = weakref.finalize(self, _abandon_writer, self._writer, self._journal, os.fspath(path))
+        self._abandon = weakref.finalize(self, abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
 
     def step(self, inputs: Any = None) -> Any:
@@ -214,18 +214,21 @@ class Recorder:
             TypeError, ValueError: inputs that cannot be recorded; nothing has happened then.
             WriterFailedError: the writer stopped; the simulation was not stepped, or its frame is not on the tape.
             ForkedRecorderError: in a child process.
-            SimulationFailedError: an earlier step raised.
+            SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has another hash.
             Whatever the simulation raises; the tape then ends at the tick before.
         """
         if self._attention or self._writer.signal:
             self._ensure_usable()
         tick = self.tick + 1
-        encoded = self._encode_inputs(inputs, tick)
+        encoded = encode_inputs(self._encoder, inputs, tick)
         try:
-            result = self.simulation.step(inputs)
-            state_hash = self.simulation.state.hash()
+            phases = self._phase_blame
+            result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
+            state = self.simulation.state
+            state_hash = state.hash()
             row = make_row(tick, self._telemetry()) if self._telemetry else None
-            frame = encode_frame(tick, state_hash, encoded)
+            field_hashes = state.field_hashes() if self._blames_fields else b""
+            frame = encode_frame(tick, state_hash, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
             self._writer.put_frame(frame)
@@ -240,19 +243,19 @@ class Recorder:
         self._raw_bytes += len(frame)
         if tick >= self._next_keyframe_tick or self._writer.wants_full:
             self._put_keyframe(tick, state_hash)
+        if self._peers is not None:
+            self._peers.arrive(tick, state_hash, state.snapshot)
         return result
 
-    def _encode_inputs(self, inputs: Any, tick: int) -> bytes:
-        try:
-            encoded, sure = self._encoder.encode(inputs)
-            if not sure:
-                decode_plain(encoded)
-        except TypeError as error:
-            raise TypeError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
-        ensure_inputs_fit(tick, encoded)
-        return encoded
+    def report_hash(self, tick: int, state_hash: int) -> None:
+        """Hand in a peer's hash of a tick; it is compared at once, or when the run gets there (then step raises).
+
+        Raises PeerDesyncError at the first that differs, with a dump beside the tape; MissingTickError if the tick is too old.
+        """
+        self._ensure_usable()
+        if self._peers is None:
+            self._peers = PeerHashes(self._place, lambda: self._writer.flush(sync=False))
+        self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
 
     def flush(self) -> None:
         """Return when all recorded ticks are in the file and, unless sync is "never", on stable storage.
@@ -369,6 +372,7 @@ class Recorder:
         self._raw_bytes += snapshot.layout.size_bytes
         self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None, rotate))
         self._source.reset(snapshot)
+        self._blames_fields = wants_fields(self._settings.blame, self.simulation.state)
         self._baseline = snapshot
         self._force_full = False
 
@@ -387,14 +391,3 @@ class Recorder:
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
         self._pass_on_notices()
-
-
-def _abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
-    writer.stop()  # First: where warnings are errors, nothing comes after them.
-    if journal is not None and not writer.has_failed:
-        journal.close()
-    if writer.seals:
-        return  # Its close was only interrupted.
-    warnings.warn(
-        f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
-    )

@@ -31,7 +31,7 @@ from recorder.format.block import Flags, Kind
 from recorder.format.contents import NoTapeError, hop
 from recorder.format.encoder import SegmentEncoder, frames_piece, make_piece
 from recorder.format.file_header import make_file_header
-from recorder.format.frame import Frame, encode_frame
+from recorder.format.frame import Frame
 from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segment import Segment
 from recorder.logfile import IO, NOT_OURS, Files, TapeFiles
@@ -252,7 +252,7 @@ def _open_for_writing(
     log = SegmentedLog(files, io, encoder, meta_maker(described), syncs=syncs, tell_durable=tell_durable, past=past)
     frames = assembled.recording.journal
     for group in _blocks_of(frames):
-        log.put([frames_piece(group[0].tick, len(group), b"".join(map(_encoded, group)))])
+        log.put([frames_piece(group[0].tick, len(group), b"".join(frame.encode() for frame in group))])
     meta = encode_small({**described, "resumed_at_tick": assembled.recording.last_tick}, "the description of the world")
     log.put([make_piece(Kind.META, meta, 0, flags=Flags.SESSION_START)])
     log.write()
@@ -294,13 +294,9 @@ def _blocks_of(frames: Sequence[Frame]) -> list[list[Frame]]:
     groups: list[list[Frame]] = []
     size = 0
     for frame in frames:
-        size += len(_encoded(frame))
+        size += len(frame.encode())
         if not groups or size > FRAMES_RAW_BYTES:
             groups.append([])
-            size = len(_encoded(frame))
+            size = len(frame.encode())
         groups[-1].append(frame)
     return groups
-
-
-def _encoded(frame: Frame) -> bytes:
-    return encode_frame(frame.tick, frame.state_hash, frame.encoded_inputs)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import attrs
 
+from recorder.blame import PhaseBlame
 from recorder.environment import describe_environment
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import RUN_ID_BYTES
 from recorder.format.limits import META_BYTES_MAX
 from recorder.format.plain_data import decode_plain, encode_plain
+from recorder.journal import Journal
 from recorder.logfile import Files
 from recorder.segments import SegmentedLog
 from recorder.settings import Settings
+from recorder.writer import Writer
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.registry import Origin
@@ -78,6 +82,8 @@ def describe(simulation: object, adapted: Any, settings: Settings, notes: Mappin
         "settings": attrs.asdict(settings),
         "notes": dict(notes or {}),
     }
+    if settings.blame == "phases":
+        described["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:
         described["environment"] = describe_environment()
         described["created"] = datetime.now(UTC).isoformat(timespec="seconds")
@@ -135,3 +141,15 @@ def new_run_id(meta: bytes, state: Snapshot, *, deterministic: bool) -> bytes:
     """16 random bytes; deterministic: such as come from META and the state at the start."""
     content = meta + state.hash().to_bytes(8, "little")
     return hashlib.blake2b(content, digest_size=RUN_ID_BYTES).digest() if deterministic else os.urandom(RUN_ID_BYTES)
+
+
+def abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
+    """Write what is left of a recording that nobody closes, unsealed, and warn."""
+    writer.stop()  # First: where warnings are errors, nothing comes after them.
+    if journal is not None and not writer.has_failed:
+        journal.close()
+    if writer.seals:
+        return  # Its close was only interrupted.
+    warnings.warn(
+        f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
+    )

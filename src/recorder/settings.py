@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import attrs
 
+from recorder.blame import BLAMES, Blame
 from recorder.format.file_header import RUN_ID_BYTES
 
 Durability = Literal["tick", "block", "none"]
@@ -67,6 +68,7 @@ class Settings:
         keep_ticks, keep_s: of a ring, how many ticks or seconds at least; None for no such limit.
         split_bytes: from which size on a new segment is begun; None for never.
         deterministic: equal runs give equal bytes.
+        blame: what frames say for the case that states part, "auto", "fields", "phases" or "none".
     """
 
     keyframe_interval_ticks: int = attrs.field(validator=_check_whole, metadata={"most": TICKS_MAX})
@@ -79,6 +81,7 @@ class Settings:
     keep_s: float | None = attrs.field(validator=_optional(_check_seconds), metadata={"most": KEEP_S_MAX})
     split_bytes: int | None = attrs.field(validator=_optional(_check_whole), metadata={"most": SPLIT_BYTES_MAX})
     deterministic: bool = attrs.field(validator=_flag)
+    blame: Blame = attrs.field(default="none", validator=_one_of(BLAMES))  # Tapes from before say nothing about it.
 
     @property
     def is_ring(self) -> bool:
@@ -96,12 +99,15 @@ def make_settings(
     keep: int | str | None,
     split: int | str | None,
     deterministic: bool,
+    blame: str = "auto",
 ) -> Settings:
     """Settings from what a user says; see Recorder. Raises ValueError or TypeError, naming the argument."""
     if durability not in ("tick", "block", "none"):
         raise ValueError(f'durability={durability!r}: "tick", "block" or "none" was expected')
     if on_error not in ("continue", "raise"):
         raise ValueError(f'on_error={on_error!r}: "continue" or "raise" was expected')
+    if blame not in BLAMES:
+        raise ValueError(f'blame={blame!r}: "auto", "fields", "phases" or "none" was expected')
     if not isinstance(deterministic, bool):
         raise TypeError(f"deterministic={deterministic!r}: True or False was expected")
     if sync is None:
@@ -123,6 +129,7 @@ def make_settings(
         keep_s,
         parse_size(split),
         deterministic,
+        blame,  # type: ignore[arg-type]
     )
 
 
@@ -143,7 +150,7 @@ def ensure_arguments(path: Any, run_id: Any, notes: Any) -> None:
 def settings_from(known: Mapping[str, Any]) -> Settings:
     """The settings that a tape names. Raises KeyError for other names, TypeError or ValueError for other values."""
     names = {field.name for field in attrs.fields(Settings)}
-    if set(known) != names:
+    if set(known) | {"blame"} != names:
         raise KeyError(*sorted({str(name) for name in known} ^ names))
     try:
         return Settings(**known)

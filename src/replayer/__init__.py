@@ -14,6 +14,7 @@ except ModuleNotFoundError as error:
 ensure_not_shadowed("recorder", __name__)
 
 from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402 - see above
+from replayer.desync.hidden_state.sync_test import SyncTest  # noqa: E402
 from replayer.tail import Tail  # noqa: E402
 from replayer.tape import Tape  # noqa: E402
 from replayer.timeline import SeekReport, Timeline  # noqa: E402
@@ -26,6 +27,7 @@ __all__ = [
     "RecordingError",
     "Report",
     "SeekReport",
+    "SyncTest",
     "Tail",
     "Tape",
     "Timeline",

@@ -26,7 +26,12 @@ from recorder.console import (
     version,
 )
 from recorder.errors import DesyncError
+from replayer.certify_command import certify_tape
+from replayer.check_command import check
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
+from replayer.contracts_command import contracts
+from replayer.diff_command import diff
+from replayer.drift_command import drift
 from replayer.explain_command import explain
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
@@ -53,7 +58,9 @@ app = App(
     "  replay verify run.tape --jobs 2\n"
     "  replay tail run.tape                   follow a recording while it runs\n"
     "  replay plot run.tape -o run.png        populations, energies, deaths\n"
+    "  replay diff one.tape other.tape        where two recordings part\n"
     "  replay export run.tape --telemetry -o run.csv\n"
+    "  replay check walkers:Walkers           is the state all that a step reads?\n"
     "  replay repair broken.tape -o good.tape",
     help_format="plaintext",
     version=version,
@@ -341,9 +348,14 @@ def repair(
     return SAME if report.whole else INCOMPLETE
 
 
+app.command(check)
+app.command(contracts)
+app.command(drift)
 app.command(explain)
 app.command(export)
+app.command(certify_tape, name="certify")
 app.command(plot)
+app.command(diff)
 
 # --- inside
 

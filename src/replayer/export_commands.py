@@ -109,7 +109,7 @@ def plot(
         raise UsageError(f"{output}: a name that ends in {', '.join(PICTURES)} was expected")
     if tick is not None and what:
         raise UsageError("--what draws curves over all ticks, --tick one of them: give one of the two")
-    drawing, path = _drawing(), choose(tape)
+    drawing, path = load_drawing(), choose(tape)
     try:
         if tick is None:
             figure = drawing.draw_curves(_telemetry(path), what or CURVES, path.name)
@@ -124,7 +124,8 @@ def plot(
     return SAME
 
 
-def _drawing() -> ModuleType:
+def load_drawing() -> ModuleType:
+    """The module that draws. Raises UsageError if matplotlib is not installed."""
     try:
         import replayer.plot  # noqa: PLC0415 - matplotlib is an extra, and takes long to import
     except ModuleNotFoundError:

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
+
+from replayer.desync.anatomy import Anatomy
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -98,6 +101,28 @@ def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
         axes.set_title(name, fontsize="small")
         axes.tick_params(labelsize="x-small")
         figure.colorbar(image, ax=axes, shrink=0.85)
+    return figure
+
+
+def draw_difference(anatomy: Anatomy, title: str) -> Figure:
+    """How many rows of each field differ at each tick, fields in the order in which they begin to."""
+    fields, ticks = anatomy.counts.shape
+    figure = Figure(figsize=(9.0, 1.6 + 0.28 * fields), layout="constrained")
+    figure.suptitle(f"{title}: {anatomy.course} from tick {anatomy.first_tick:,}")
+    axes = figure.add_subplot()
+    shown = np.ma.masked_equal(anatomy.counts, 0)
+    extent = (anatomy.first_tick - 0.5, anatomy.first_tick + ticks - 0.5, fields - 0.5, -0.5)
+    image = axes.imshow(
+        shown,
+        aspect="auto",
+        interpolation="nearest",
+        norm=LogNorm(1, max(10, int(anatomy.counts.max(initial=0)))),
+        cmap="viridis",
+        extent=extent,
+    )
+    axes.set_yticks(range(fields), anatomy.fields, fontsize="x-small")
+    axes.set_xlabel("tick")
+    figure.colorbar(image, ax=axes, label="rows that differ")
     return figure
 
 

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from recorder.console import counted
 from recorder.format.contents import Damage
 from recorder.format.frame import Frame
-from replayer.desync.dump import difference_lines
+from replayer.desync.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
 from replayer.repair import RepairReport
 from replayer.show import plain_text, tick_range, to_json
@@ -55,6 +57,9 @@ def report_facts(report: Report) -> dict[str, Any]:
         "tick_count": report.tick_count,
         "dropped_ticks": report.dropped_ticks,
         "first_bad": report.first_bad,
+        "phase": next((finding.place.phase for finding in report.findings), None),
+        "fields_at_tick": next((finding.place.fields for finding in report.findings), None),
+        "tested": [attrs.asdict(tested) for finding in report.findings for tested in finding.tested],
         "fields": [difference.field for finding in report.findings for difference in finding.differences],
         "problems": [str(problem) for problem in report.problems],
         "unreached_ticks": [
@@ -102,15 +107,22 @@ def _print_proved_part(path: Path, report: Report) -> None:
 
 def _print_finding(finding: Finding) -> None:
     print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
+    for line in place_lines(finding):
+        print(f"  {line}")
     if finding.differences:
         print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these fields differ:")
     for difference in finding.differences:
         for line in difference_lines(difference)[:3]:
             print(f"    {line}")
-    if finding.note:
+    if finding.note and finding.note not in [tested.found for tested in finding.tested]:
         print(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     print(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
+    if finding.tested:
+        print("  tested:")
+    for tested in finding.tested:
+        mark = {True: "!", False: "-", None: "?"}[tested.suspicious]
+        print(f"    {mark} {tested.cause}: {tested.found}")
 
 
 def repair_facts(report: RepairReport) -> dict[str, Any]:

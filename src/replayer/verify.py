@@ -10,6 +10,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from replayer.cursor import Cursor
+from replayer.desync.causes import with_causes
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
 from replayer.intervals import IntervalResult, list_intervals, run_intervals
@@ -196,27 +197,7 @@ def _find_desync(tape: Tape, world: Factory | None, bad_tick: int, actual_hash: 
     def make_cursor() -> Cursor:
         return Cursor(tape, make_simulation(tape, world))
 
-    return _with_hint(tape, world, find_desync(make_cursor(), bad_tick, actual_hash, make_cursor))
-
-
-def _with_hint(tape: Tape, world: Factory | None, finding: Finding) -> Finding:
-    """Say so if the bad tick is right when it is reached from an earlier keyframe: then a keyframe lacks something."""
-    if finding.note is not None or finding.keyframe_tick == tape.first_tick:
-        return finding
-    cursor = Cursor(tape, make_simulation(tape, world))
-    try:
-        start = cursor.place_before(finding.keyframe_tick - 1)
-        while cursor.tick != finding.tick:
-            cursor.advance()
-    except RecordingError:
-        return finding  # The simulation fails on another way, too; that is no hint.
-    if cursor.state.hash() != finding.expected_hash:
-        return finding
-    return attrs.evolve(
-        finding,
-        note=f"from the keyframe at tick {start} this tick is re-simulated right, from that at {finding.keyframe_tick} it "
-        "is not: something outside of the state takes part in the step, and keyframes do not hold it",
-    )
+    return with_causes(find_desync(make_cursor(), bad_tick, actual_hash, make_cursor), make_cursor)
 
 
 def check_seal(tape: Tape) -> list[RecordingError]:

@@ -112,3 +112,10 @@ def field_of(keyframe: Any, name: str) -> np.ndarray:
     """One field of a keyframe at full capacity."""
     dtype, shape, rows, row_bytes, offset = keyframe.layout[name]
     return np.frombuffer(keyframe.arena, np.uint8)[offset : offset + rows * row_bytes].view(dtype).reshape(shape)
+
+
+def field_hashes(keyframe: Any) -> bytes:
+    """What the frame of a keyframe's tick says about its fields."""
+    arena, places = keyframe.arena, keyframe.layout.values()
+    hashes = [xxh3_64_intdigest(arena[offset : offset + rows * size]) for _, _, rows, size, offset in places]
+    return bytes(one >> 8 & 0xFF for one in hashes) + bytes(one & 0xFF for one in hashes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 
 from recorder import Recorder
 from sim import Blob, Field, Schema, State, Table
+from sim.kernel.simulation import Phase, run_phases
 
 from oracle.live_runs import assert_whole, record_live
 from oracle.second_reader import Tape
-from oracle.second_state import field_of
+from oracle.second_state import field_hashes, field_of, unpack
 from small_worlds import Herd, Saved, Walkers
 
 SPEC = Path(__file__).parents[2] / "SPEC.md"
@@ -77,6 +79,65 @@ def test_small_worlds(tmp_path: Path, simulation: Any) -> None:
 
     assert_whole(Tape(path), live, inputs, 4, 5)
     assert {keyframe.is_full for keyframe in Tape(path).keyframes()} == {True, False}
+
+
+@pytest.mark.parametrize("simulation", [Walkers, Herd, Saved], ids=lambda simulation: simulation.__name__)
+def test_field_hashes(tmp_path: Path, simulation: Any) -> None:
+    """Frames have 16 bits of each field's hash; those of the ticks of keyframes are those of the states there."""
+    path = tmp_path / "run.tape"
+    record_live(
+        path, simulation(), list(range(1, 41)) if simulation is Saved else [None] * 40, keyframe_interval_ticks=3
+    )
+    tape = Tape(path)
+    said = {frame[0]: frame[3:] for block in tape.blocks if block.kind == 2 for frame in unpack(block.payload)}
+    found = [(said[keyframe.tick], [field_hashes(keyframe)]) for keyframe in tape.keyframes() if keyframe.tick]
+    assert len(found) == 13
+    for one, other in found:
+        assert one == other
+
+
+def test_phase_hashes(tmp_path: Path) -> None:
+    """With blame="phases" frames have 16 bits of the state's hash behind each phase; META names the phases."""
+    path = tmp_path / "run.tape"
+    herd = Phased()
+    record_live(path, herd, [1, 2, 3], blame="phases", keyframe_interval_ticks=2)
+    tape = Tape(path)
+    assert tape.meta["phases"] == ["add", "double"]
+    frames = [frame for block in tape.blocks if block.kind == 2 for frame in unpack(block.payload)]
+    assert [frame[4] for frame in frames] == [b"".join(pair) for pair in pairwise(herd.seen)][::2]
+    assert all(frame[4][2:] == (frame[1] & 0xFFFF).to_bytes(2, "big") for frame in frames)
+
+
+@pytest.mark.parametrize(("blame", "lengths"), [("none", {3}), ("auto", {4}), ("fields", {4})])
+def test_how_much_frames_say(tmp_path: Path, blame: Any, lengths: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the state's hash where that was asked for, or where the state is large."""
+    for most in (1 << 20, 1):
+        monkeypatch.setattr("recorder.blame.AUTO_BYTES_MAX", most)
+        path = tmp_path / f"{most}.tape"
+        record_live(path, Walkers(), [None] * 3, blame=blame)
+        frames = [frame for block in Tape(path).blocks if block.kind == 2 for frame in unpack(block.payload)]
+        assert {len(frame) for frame in frames} == ({3} if (blame, most) == ("auto", 1) else lengths)
+
+
+class Phased:
+    """Two phases, and what the state's hash was behind each."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("n", "i8")))
+        self.phases = (Phase("add", self._add), Phase("double", self._double))
+        self.seen: list[bytes] = []
+
+    def _add(self, inputs: int) -> None:
+        self.state["n"][...] += inputs
+        self.seen.append((self.state.hash() & 0xFFFF).to_bytes(2, "big"))
+
+    def _double(self, _: int) -> None:
+        self.state["n"][...] *= 2
+        self.seen.append((self.state.hash() & 0xFFFF).to_bytes(2, "big"))
+
+    def step(self, inputs: int) -> None:
+        """One tick."""
+        run_phases(self.phases, inputs)
 
 
 class Drawn:
@@ -195,6 +256,7 @@ SETTINGS = {
     "keep_s": None,
     "split_bytes": 2_000_000,
     "deterministic": True,
+    "blame": "auto",
 }
 
 

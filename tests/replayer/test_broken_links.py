@@ -35,7 +35,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def record(path: str, push: int = 1, **settings: Any) -> None:
     """Forty ticks in several files, sealed."""
-    usual: dict[str, Any] = {"keyframe_interval_ticks": 5, "split": 600, "deterministic": True, "run_id": bytes(16)}
+    usual: dict[str, Any] = {
+        "keyframe_interval_ticks": 5,
+        "split": 600,
+        "deterministic": True,
+        "blame": "none",
+        "run_id": bytes(16),
+    }
     with recorder.Recorder(path, Walkers(), **usual | settings) as tape:
         for tick in range(1, 41):
             tape.step([[tick % 20, push]])

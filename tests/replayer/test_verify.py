@@ -79,7 +79,15 @@ def rewrite_frames(path: Path, tick: int, change: Any) -> None:
     header = decode_header(bytes(data[entry.offset : entry.offset + HEADER_BYTES]), entry.offset)
     frames = list(_frames(payload))
     change(frames[tick - entry.first_tick])
-    raw = b"".join(b"\x93\xcf" + f[0].to_bytes(8) + b"\xcf" + f[1].to_bytes(8) + msgpack.packb(f[2]) for f in frames)
+    raw = b"".join(
+        bytes([0x90 + len(f)])
+        + b"\xcf"
+        + f[0].to_bytes(8)
+        + b"\xcf"
+        + f[1].to_bytes(8)
+        + b"".join(map(msgpack.packb, f[2:]))
+        for f in frames
+    )
     room = header.padded_bytes
     stored = lz4.block.compress(raw, mode="high_compression", compression=12, store_size=False)
     assert len(stored) <= room, "the forged block must fit into its place"

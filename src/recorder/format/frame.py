@@ -1,8 +1,9 @@
 """Encode and decode tick frames: what went into one tick, and the hash of what came out.
 
-A frame is the MessagePack array [tick, state_hash, inputs], tick and state_hash always in their 9-byte form so that a
-frame is written without looking at their size. A FRAMES payload is frames back to back. Later versions may add
-elements after inputs; readers ignore those that they do not know.
+A frame is the MessagePack array [tick, state_hash, inputs, field_hashes, phase_hashes], tick and state_hash always in
+their 9-byte form so that a frame is written without looking at their size. The last two, which tell where a state parts
+from another one without either state, are binary; phase_hashes, or both, may be missing. A FRAMES payload is frames
+back to back. Later versions may add elements; readers ignore those that they do not know.
 
 Invariants:
     1. Frame t holds the inputs that turned the state at tick t - 1 into the state at tick t, and the hash of the
@@ -12,10 +13,12 @@ Invariants:
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import Any
 
 import attrs
+import msgpack
 
 from recorder.errors import CorruptError
 from recorder.format.block import BlockHeader
@@ -24,6 +27,7 @@ from recorder.format.plain_data import DECODE_ERRORS, decode_plain, make_unpacke
 
 _HEAD = struct.Struct(">BBQBQ")
 _ARRAY_OF_3, _UINT64 = 0x93, 0xCF
+_BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 HEAD_BYTES = _HEAD.size
 assert HEAD_BYTES == 19
 
@@ -36,13 +40,21 @@ class Frame:
         tick: that the inputs led to.
         state_hash: of the state at tick.
         encoded_inputs: as on the tape.
+        field_hashes: 2 bytes for each field, see sim.kernel.hashing.hash_fields; empty if it was recorded without.
+        phase_hashes: 2 bytes for each phase of the step; empty if it was recorded without.
         offset: of the block that it is from, for messages.
     """
 
     tick: int
     state_hash: int
     encoded_inputs: bytes
+    field_hashes: bytes = b""
+    phase_hashes: bytes = b""
     offset: int = attrs.field(default=0, eq=False)
+
+    def encode(self) -> bytes:
+        """As on the tape."""
+        return encode_frame(self.tick, self.state_hash, self.encoded_inputs, self.field_hashes, self.phase_hashes)
 
     @property
     def inputs(self) -> Any:
@@ -62,10 +74,27 @@ def ensure_inputs_fit(tick: int, encoded_inputs: bytes) -> None:
         raise ValueError(f"the inputs of tick {tick} take {len(encoded_inputs)} bytes, more than {INPUT_BYTES_MAX}")
 
 
-def encode_frame(tick: int, state_hash: int, encoded_inputs: bytes) -> bytes:
+def encode_frame(
+    tick: int, state_hash: int, encoded_inputs: bytes, field_hashes: bytes = b"", phase_hashes: bytes = b""
+) -> bytes:
     """One frame. encoded_inputs: what plain_data made of the inputs; ensure_inputs_fit has passed them."""
     assert len(encoded_inputs) <= INPUT_BYTES_MAX
-    return _HEAD.pack(_ARRAY_OF_3, _UINT64, tick, _UINT64, state_hash) + encoded_inputs
+    if not field_hashes and not phase_hashes:
+        return _HEAD.pack(_ARRAY_OF_3, _UINT64, tick, _UINT64, state_hash) + encoded_inputs
+    if not phase_hashes:
+        head = _HEAD.pack(_ARRAY_OF_3 + 1, _UINT64, tick, _UINT64, state_hash)
+        return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
+    head = _HEAD.pack(_ARRAY_OF_3 + 2, _UINT64, tick, _UINT64, state_hash)
+    blame = _bin_head(len(field_hashes)) + field_hashes + _bin_head(len(phase_hashes)) + phase_hashes
+    return head + encoded_inputs + blame
+
+
+@functools.lru_cache(maxsize=64)  # Of few lengths, and asked for each tick.
+def _bin_head(length: int) -> bytes:
+    """What stands before binary data of this length in MessagePack."""
+    if length < 1 << 8:
+        return struct.pack(">BB", _BIN_8, length)
+    return struct.pack(">BH", _BIN_16, length) if length < 1 << 16 else struct.pack(">BI", _BIN_32, length)
 
 
 def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
@@ -95,6 +124,12 @@ def _is_u64(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 64
 
 
+def _binary(unpacker: msgpack.Unpacker) -> bytes:
+    """The next element if it is binary; what else may stand in its place in a later version says nothing to this one."""
+    found = unpacker.unpack()
+    return found if type(found) is bytes else b""
+
+
 def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
     frames: list[Frame] = []
     unpacker = make_unpacker(payload)
@@ -107,9 +142,12 @@ def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
             start = unpacker.tell()
             unpacker.skip()
             ensure_inputs_fit(tick, payload[start : unpacker.tell()])
-            frames.append(Frame(tick, state_hash, payload[start : unpacker.tell()], offset))
-            for _ in range(element_count - 3):
+            encoded_inputs = payload[start : unpacker.tell()]
+            field_hashes = _binary(unpacker) if element_count > 3 else b""
+            phase_hashes = _binary(unpacker) if element_count > 4 else b""
+            for _ in range(element_count - 5):
                 unpacker.skip()
+            frames.append(Frame(tick, state_hash, encoded_inputs, field_hashes, phase_hashes, offset))
     except DECODE_ERRORS as error:
         raise CorruptError(offset, f"frames that cannot be decoded: {error}") from None
     return frames

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from recorder.environment import describe_environment
+from replayer.desync.dump_tapes import write_tapes
 from replayer.desync.finding import FieldDifference, Finding
 from replayer.show import to_json
 from replayer.tape import Tape
@@ -57,6 +58,7 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
     for name, state in states.items():
         if state is not None:
             write_state(beside / f"{name}.npz", state)
+    write_tapes(beside, tape, finding)
     if target.exists():
         shutil.rmtree(target)
     beside.rename(target)
@@ -86,6 +88,8 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     ]
     if finding.note:
         lines.append(f"- note: {finding.note}")
+    lines += ["", "## Where", ""]
+    lines += [f"- {line}" for line in place_lines(finding)]
     lines += ["", "## What differs", ""]
     if finding.compared_tick is None:
         lines.append("Recorded values are not known.")
@@ -97,6 +101,9 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
         )
         lines.append("")
         lines += [f"- {text}" for difference in finding.differences for text in difference_lines(difference)]
+    if finding.tested:
+        lines += ["", "## What was tested", ""]
+        lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
     lines += ["", "## Files", ""]
@@ -104,20 +111,45 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     lines.append(f"- `replayed.npz`: the state at tick {finding.tick} as replayed")
     if finding.compared_recorded is not None:
         lines.append("- `keyframe_recorded.npz`, `keyframe_replayed.npz`: both states at the next keyframe")
+    if finding.before is not None:
+        lines.append(f"- `reproduction.tape`: the state at tick {finding.tick - 1} and the inputs from there on")
+    lines.append(
+        "- `state.tape`, `tree.json`: the replayed state, and the hashes of its blocks, for replay diff of dumps"
+    )
     lines.append("- `inputs.json`: recorded frames around the tick")
     lines.append("- `finding.json`: all of this for programs, and both environments")
     return lines
 
 
-def difference_lines(difference: FieldDifference) -> list[str]:
-    """One line about a field, then a few about its first rows."""
+def place_lines(finding: Finding) -> list[str]:
+    """Phase and fields of the bad tick, as far as they are known."""
+    place, lines = finding.place, []
+    if place.phase is not None:
+        lines.append(f"phase: {place.phase}")
+    elif len(place.writers) == 1:
+        lines.append(f"phase: {place.writers[0]}, the only one that writes what differs")
+    elif place.writers:
+        lines.append(f"phase: one of {', '.join(place.writers)}; a tape recorded with blame phases says which")
+    if place.fields is None:
+        lines.append(f"fields: which ones differ at tick {finding.tick:,} the tape does not say")
+    elif place.fields:
+        lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(place.fields)}")
+    return lines
+
+
+def difference_lines(difference: FieldDifference, sides: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
+    """One line about a field, then a few about its first rows. sides: what to call them."""
     if difference.note is not None:
         return [f"{difference.field}: {difference.note}"]
     plural = "row" if difference.row_count == 1 else "rows"
-    lines = [f"{difference.field}: {difference.row_count} {plural}"]
+    where = ""
+    if difference.blocks is not None:
+        numbers, count = difference.blocks
+        where = f" in {len(numbers)} of {count} blocks of 64 KiB, the first is number {numbers[0]}"
+    lines = [f"{difference.field}: {difference.row_count} {plural}{where}"]
     for index, recorded, replayed in zip(difference.rows, difference.recorded, difference.replayed, strict=True):
         place = ", ".join(map(str, index))
-        lines.append(f"    [{place}] recorded {recorded.tolist()}, replayed {replayed.tolist()}")
+        lines.append(f"    [{place}] {sides[0]} {recorded.tolist()}, {sides[1]} {replayed.tolist()}")
     return lines
 
 
@@ -142,5 +174,9 @@ def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
             for difference in finding.differences
         ],
         "note": finding.note,
+        "phase": finding.place.phase,
+        "writing_phases": finding.place.writers,
+        "fields_at_tick": finding.place.fields,
+        "tested": [attrs.asdict(tested) for tested in finding.tested],
         "environment": {"recorded": tape.meta.get("environment"), "replayed": describe_environment()},
     }

@@ -14,12 +14,15 @@ import numpy as np
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.frame import Frame
+from replayer.desync.place import Place, find_place
 from sim.kernel.changes import differing_rows
+from sim.kernel.hash_tree import BLOCK_BYTES
 from sim.kernel.schema import COUNTS_FIELD, Layout
 from sim.kernel.state import Snapshot, view_rows
 
 if TYPE_CHECKING:
     from replayer.cursor import Cursor
+    from replayer.desync.causes import Tested
 
 FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
 ROWS_SHOWN = 8  # Of each field that differs; the dump has them all.
@@ -33,6 +36,7 @@ class FieldDifference:
         field: its full name.
         row_count: how many rows differ.
         rows: indices of the first of them, each a tuple into the field's row axes.
+        blocks: which 64 KiB of the field they lie in, and how many it has; none if it is not larger than that.
         recorded, replayed: (len(rows), ...) what those rows hold; None where the sizes of the field differ.
         note: set where the field cannot be compared row by row.
     """
@@ -43,6 +47,7 @@ class FieldDifference:
     recorded: Any
     replayed: Any
     note: str | None = None
+    blocks: tuple[list[int], int] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -60,6 +65,8 @@ class Finding:
         compared_recorded, compared_replayed: the states there; None if there is no keyframe or replay failed before.
         differences: by field, in the arena's order, at compared_tick.
         note: what else must be said, in a sentence.
+        place: where in the tick states part, as far as the tape's frame says it.
+        tested: causes that were tested.
     """
 
     tick: int
@@ -74,6 +81,8 @@ class Finding:
     compared_replayed: Snapshot | None
     differences: list[FieldDifference]
     note: str | None
+    place: Place = attrs.field(factory=Place)
+    tested: list[Tested] = attrs.field(factory=list)
 
     def __repr__(self) -> str:
         fields = ", ".join(difference.field for difference in self.differences)
@@ -124,6 +133,7 @@ def find_desync(
         or (make_cursor is not None and not _gives(make_cursor(), start_tick, hashes))
     ):
         note = NOT_DETERMINISTIC
+    place = find_place(cursor, tape.frame(tick), before, replayed) if not matched else Place()
     cursor.leave()
     return Finding(
         tick=tick,
@@ -138,6 +148,7 @@ def find_desync(
         compared_replayed=compared[2],
         differences=compare_states(compared[1], compared[2]) if compared[1] and compared[2] else [],
         note=note or compared[3],
+        place=place,
     )
 
 
@@ -234,4 +245,7 @@ def _difference(name: str, numbers: Any, recorded: Snapshot, replayed: Snapshot)
         np.ascontiguousarray(view_rows(state.arena, slot)[shown]).view(slot.dtype).reshape(len(shown), *row_shape)
         for state in (recorded, replayed)
     ]
-    return FieldDifference(name, len(numbers), indices, sides[0], sides[1])
+    blocks = None
+    if slot.size_bytes > BLOCK_BYTES:
+        blocks = np.unique(numbers * slot.row_bytes // BLOCK_BYTES).tolist(), -(-slot.size_bytes // BLOCK_BYTES)
+    return FieldDifference(name, len(numbers), indices, sides[0], sides[1], blocks=blocks)

@@ -6,7 +6,8 @@ Everything that advances a simulation (recording, seeking, verifying) goes throu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import attrs
@@ -25,7 +26,8 @@ class Simulation(Protocol):
     """A simulation whose whole state lies in ``state``.
 
     ``step`` takes the state from tick t - 1 to tick t; it reads and writes ``state`` and nothing else that lasts.
-    Optional members: ``phases`` (see Phase), ``marks_writes = True`` (every write to the state is marked, see
+    Optional members: ``phases`` (see Phase; ``step`` does nothing but run them, as they are then, by run_phases),
+    ``writes`` (what its step writes, as in Phase), ``marks_writes = True`` (every write to the state is marked, see
     State.mark), ``origin`` (how to build it again, see registry.py), ``after_restore()``, called when the state was
     replaced from outside, ``telemetry()``, which gives the figures of the present tick by name, whole numbers or
     decimals, always of the same names, and ``ended()``, which says why the run is over, as a short name and a sentence,
@@ -55,6 +57,12 @@ class SavedSimulation(Protocol):
         """Advance by one tick."""
 
 
+def _to_names(writes: Iterable[str] | None) -> frozenset[str] | None:
+    if isinstance(writes, str):
+        raise TypeError(f"writes={writes!r}: a set of names was expected")
+    return None if writes is None else frozenset(writes)
+
+
 @attrs.frozen
 class Phase:
     """One named part of a step.
@@ -62,16 +70,46 @@ class Phase:
     Attributes:
         name: short, lower case, for findings ("phase lifecycle").
         run: called with the inputs of the tick.
+        writes: the fields that it may write, by full name; a table's name stands for its columns and its row count.
+            None says nothing. ``replay contracts`` proves it; while recording nobody looks at it.
     """
 
     name: str
     run: Callable[[Any], None]
+    writes: frozenset[str] | None = attrs.field(default=None, converter=_to_names)
 
 
 def run_phases(phases: Sequence[Phase], inputs: Any) -> None:
     """Run the phases of one step in their order: the whole body of ``step`` in a world with phases."""
     for phase in phases:
         phase.run(inputs)
+
+
+@contextmanager
+def watched_phases(simulation: Any, after: Callable[[str], None]) -> Iterator[None]:
+    """While it lasts, each phase of the simulation's step that has run is told, by its name.
+
+    Raises TypeError if the simulation has no phases, or they cannot be replaced.
+    """
+    phases = getattr(simulation, "phases", None)
+    if not phases or not all(isinstance(phase, Phase) for phase in phases):
+        raise TypeError(f"{type(simulation).__name__} has no phases")
+
+    def watched(phase: Phase) -> Phase:
+        def run(inputs: Any) -> None:
+            phase.run(inputs)
+            after(phase.name)
+
+        return attrs.evolve(phase, run=run)
+
+    try:
+        simulation.phases = type(phases)(map(watched, phases))
+    except AttributeError as error:
+        raise TypeError(f"the phases of {type(simulation).__name__} cannot be watched: {error}") from None
+    try:
+        yield
+    finally:
+        simulation.phases = phases
 
 
 class ArenaOfSaved:

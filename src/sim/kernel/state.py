@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.changes import ChangeMarks, comparable
-from sim.kernel.hashing import hash_arena, hash_field
+from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Layout, Schema, Slot, make_layout
 
 Array = npt.NDArray[Any]
@@ -88,6 +88,10 @@ class Snapshot:
         """The state hash, xxh3-64 (see hashing.py)."""
         return hash_arena(self.layout, self.arena)
 
+    def field_hashes(self) -> bytes:
+        """16 bits of each field's hash, see hash_fields."""
+        return hash_fields(field_memory(self.layout, self.arena))
+
 
 class State:
     """The state of a running simulation: an arena that a world reads and writes through views.
@@ -109,6 +113,7 @@ class State:
     def _adopt(self, layout: Layout) -> None:
         self.layout = layout
         self.arena = make_arena(layout.size_bytes)
+        self._field_memory = field_memory(layout, self.arena)
         self._views = {name: view_field(self.arena, slot) for name, slot in layout.slots.items()}
         self._count_index = layout.count_index
         self._counts: Array = self._views.get(COUNTS_FIELD, np.zeros(0, np.int64))
@@ -160,6 +165,10 @@ class State:
     def hash(self) -> int:
         """The state hash, xxh3-64 over the whole arena (see hashing.py)."""
         return hash_arena(self.layout, self.arena)
+
+    def field_hashes(self) -> bytes:
+        """16 bits of each field's hash, in the arena's order, unused capacity included; see hash_fields."""
+        return hash_fields(self._field_memory)
 
     def field_hash(self, name: str) -> int:
         """xxh3-64 of one field's bytes, unused capacity included."""
@@ -238,6 +247,17 @@ class State:
         self._set_count(name, len(value))
         self._views[name][: len(value)] = np.frombuffer(value, np.uint8)
         self.mark(name, slice(now, len(value)))
+
+    def make_writeable(self, names: Collection[str] | None = None) -> None:
+        """Let only these fields be written through views of this state, old and new; None is all. For finding writers.
+
+        COUNTS_FIELD stands for the row counts. What was sliced from a view before keeps the permission that it had.
+        """
+        self.arena.flags.writeable = names is None
+        for name, view in self._views.items():
+            for given in (view, *(reference() for reference in self._given.get(name, ()))):
+                if given is not None:
+                    given.flags.writeable = names is None or name in names
 
     def _set_count(self, name: str, count: int) -> None:
         if count > self.layout.capacities[name]:

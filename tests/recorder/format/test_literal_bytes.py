@@ -220,6 +220,25 @@ def test_frame() -> None:
     assert decode_frames(header, FRAME)[0].inputs == "x"
 
 
+@pytest.mark.parametrize(
+    ("first", "fields", "phases", "rest"),
+    [
+        ("94", b"\x01\x02", b"", "c402 0102"),
+        ("95", b"", b"\x03\x04", "c400 c402 0304"),
+        ("95", bytes(255), bytes(256), f"c4ff {'00' * 255} c50100 {'00' * 256}"),
+        ("95", bytes(65535), bytes(65536), f"c5ffff {'00' * 65535} c600010000 {'00' * 65536}"),
+    ],
+)
+def test_frames_that_say_where_states_part(first: str, fields: bytes, phases: bytes, rest: str) -> None:
+    """The bytes of a frame with hashes of fields and phases, both ways."""
+    encoded = bytes.fromhex(first) + FRAME[1:] + bytes.fromhex(rest)
+    assert encode_frame(0x0102, 0x1122334455667788, encode_plain("x"), fields, phases) == encoded
+    header = attrs.evolve(HEADER, first_tick=0x0102, tick_count=1)
+    (frame,) = decode_frames(header, encoded)
+    assert frame == Frame(0x0102, 0x1122334455667788, b"\xa1x", fields, phases)
+    assert frame.encode() == encoded
+
+
 def test_later_frames_may_have_more_elements() -> None:
     """Elements after the inputs are ignored; a frame without inputs is corrupt."""
     header = attrs.evolve(HEADER, first_tick=0x0102, tick_count=1)

@@ -24,6 +24,7 @@ from sim.worlds.meadow.placement import place_everything
 from sim.worlds.meadow.signalling import run_signalling
 from sim.worlds.meadow.telemetry import make_row
 from sim.worlds.meadow.termination import find_end
+from sim.worlds.meadow.writes import WRITES
 
 WORLD_NAME = "meadow"
 WORLD_VERSION = 2  # Changes whenever the same configuration and inputs give other states, and only then.
@@ -58,13 +59,13 @@ class Meadow:
     def _phase(self, name: str, run: Callable[[Any], None]) -> Phase:
         ledger = self._ledger
         if ledger is None:
-            return Phase(name, run)
+            return Phase(name, run, WRITES[name])
 
         def run_with_books(inputs: Any) -> None:
             run(inputs)
             ledger.close_phase(name, self.state)
 
-        return Phase(name, run_with_books)
+        return Phase(name, run_with_books, WRITES[name])
 
     def after_restore(self) -> None:
         """The books begin anew with the state that was put in."""

@@ -1,0 +1,82 @@
+"""The command ``replay check``: is the state of a simulation all that its steps read?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from recorder.console import DIFFERS, SAME, Positive, UsageError, progress_bar
+from recorder.courses import read_inputs
+from recorder.factories import load_factory
+from replayer.desync.hidden_state.report import report_facts, report_lines
+from replayer.desync.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
+from sim.scenario.load import SUFFIX, load_scenario
+
+
+def check(
+    simulation: str,
+    /,
+    *,
+    ticks: Positive = TICKS,
+    period: Positive = PERIOD_TICKS,
+    inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
+    verbose: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> int:
+    """Run a simulation, restore its states into other instances beside it, and name what they lack.
+
+    Examples:
+    replay check walkers:Walkers --ticks 500
+    replay check quiet-meadow
+
+    Every few ticks the state is restored into a fresh instance and into one that has run elsewhere, which go on with
+    the same inputs. Where they part from the live run, what differs outside of the state is named, and each suspect is
+    tried: proved is what makes the hashes equal when it is as it was in the live run.
+
+    Exit code: 0 no hidden state seen, 1 hidden state, 2 there is no such simulation, or it raises.
+
+    Parameters
+    ----------
+    simulation
+        module:factory, such as walkers:Walkers; or a scenario: a TOML file, or the name of one that ships.
+    ticks
+        How far the live run goes, unless it ends before.
+    period
+        How often its state is restored elsewhere.
+    inputs
+        A file with a line of JSON for each tick that has inputs: {"tick": 5, "inputs": [...]}. Other ticks get None, or
+        what the scenario sends.
+    verbose
+        Also name what moves outside of the state without any effect that was seen.
+    as_json
+        Print one JSON object.
+    """
+    given = read_inputs(inputs) if inputs is not None else {}
+    factory, inputs_of = _subject(simulation, given)
+    test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period)
+    with progress_bar("checking", ticks, quiet=as_json) as show:
+        report = test.run(lambda done, _: show(done))
+    if as_json:
+        print(json.dumps({"simulation": simulation, **report_facts(report)}, indent=1))
+    else:
+        print("\n".join(report_lines(simulation, report, verbose=verbose)))
+    return SAME if report.ok else DIFFERS
+
+
+def _subject(simulation: str, given: dict[int, list[Any]]) -> tuple[Callable[[], Any], Callable[[int], Any]]:
+    """What is checked, and what leads to each of its ticks. Raises UsageError, ConfigError, OSError."""
+    if ":" in simulation and not simulation.endswith(SUFFIX):
+        try:
+            return load_factory(simulation), given.get
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    try:
+        scenario = load_scenario(simulation)
+    except FileNotFoundError as error:
+        raise UsageError(f"{error}; of a simulation of yours say module:factory") from None
+    scheduled = scenario.world.inputs(scenario.config)
+    return lambda: scenario.world.make(scenario.config), lambda tick: scheduled(tick) + given.get(tick, [])

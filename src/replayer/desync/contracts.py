@@ -1,0 +1,293 @@
+"""Hold a simulation to what it declares to write: everything else is read-only while a phase runs.
+
+A phase declares its fields by ``Phase.writes``, a simulation without phases by an attribute ``writes``. Nothing of this
+is on the path of a recording: a simulation is guarded only inside of ``guarded``, as replay and a user's own tests do.
+
+Two nets, because one has holes:
+    1. Views of the state are made read-only, so that NumPy raises ValueError at the line that writes. Row counts and
+       marks have no view of their own: the state's methods are checked.
+    2. After each phase the bytes of all other fields are compared: what was written through memory that NumPy cannot
+       lock any more (a slice that was kept from an earlier phase) raises UndeclaredWriteError then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from sim.kernel.schema import COUNTS_FIELD, Layout
+from sim.kernel.simulation import ArenaOfSaved, Phase, Simulation
+from sim.kernel.state import State
+
+STEP = "step"  # The name of the whole step, as if it were a phase.
+
+
+class UndeclaredWriteError(ValueError):
+    """A phase wrote, marked or resized what it does not declare.
+
+    Attributes:
+        phase: its name.
+        fields: full names; a table's name for its row count.
+        what: it did.
+    """
+
+    def __init__(self, phase: str, fields: tuple[str, ...], what: str) -> None:
+        super().__init__(phase, fields, what)
+        self.phase = phase
+        self.fields = fields
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.phase} {self.what} {', '.join(self.fields)}, which it does not declare"
+
+
+class ContractError(ValueError):
+    """The declarations themselves cannot be: there are none, or they name what there is not."""
+
+
+@attrs.frozen
+class Contract:
+    """What one phase may write.
+
+    Attributes:
+        phase: its name, STEP for the whole step.
+        fields: full names, columns of tables one by one.
+        resizes: the tables and blobs whose row counts it may change.
+        locked: all other fields, and the other tables' names for their row counts.
+    """
+
+    phase: str
+    fields: frozenset[str]
+    resizes: frozenset[str]
+    locked: frozenset[str]
+
+    @staticmethod
+    def of(phase: str, writes: Iterable[str], layout: Layout) -> Contract:
+        """From the names that were declared. Raises ContractError for one that the state does not have."""
+        fields: set[str] = set()
+        resizes: set[str] = set()
+        names = {name for name in layout.slots if name != COUNTS_FIELD}
+        for name in writes:
+            columns = {slot.name for slot in layout.slots.values() if slot.owner == name}
+            if name not in names and not columns:
+                tables = sorted(set(layout.capacities) - names)
+                raise ContractError(
+                    f"{phase} declares that it writes {name!r}; the fields are {', '.join(sorted(names))}"
+                    + (f", the tables {', '.join(tables)}" if tables else "")
+                )
+            fields |= columns or {name}
+            resizes |= {name} & set(layout.capacities)
+        locked = (names - fields) | (set(layout.capacities) - resizes)
+        return Contract(phase, frozenset(fields), frozenset(resizes), frozenset(locked))
+
+
+@attrs.define
+class Watch:
+    """What a guard does while a phase runs; the default is all of it.
+
+    Attributes:
+        lock: which of the fields that a contract locks are made read-only: given the phase and the fields.
+        compare: whether bytes are compared after each phase.
+        on_change: told a phase and the fields that were changed without permission; raises or keeps them.
+        around: given the phase and its run, runs it; for whoever wants to look at its lines.
+    """
+
+    lock: Callable[[str, frozenset[str]], frozenset[str]] = lambda _, fields: fields
+    compare: bool = True
+    on_change: Callable[[str, tuple[str, ...]], None] | None = None
+    around: Callable[[str, Callable[[], Any]], Any] = lambda _, run: run()
+
+
+class Guard:
+    """A simulation that is held to its declarations; otherwise it is the simulation itself.
+
+    Attributes:
+        simulation: the guarded one.
+        contracts: by phase, STEP included; None for one that declares nothing.
+        phase: which runs just now, or ran when something was raised.
+        runs: how often each phase ran under guard.
+        changed: by phase, the fields whose bytes it was seen to change.
+        watch: what is done.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        """Raises ContractError if nothing is declared or a declaration cannot be."""
+        if isinstance(simulation, ArenaOfSaved):
+            raise ContractError(
+                "it keeps its state elsewhere and saves all of it after each step: nothing can be locked"
+            )
+        self.simulation = simulation
+        self._phases: Sequence[Phase] = getattr(simulation, "phases", ())
+        layout = simulation.state.layout
+        names = [phase.name for phase in self._phases]
+        if len({STEP, *names}) <= len(names):
+            raise ContractError(f"its phases need different names, and none may be {STEP!r}: {', '.join(names)}")
+        declared: list[tuple[str, Iterable[str] | None]] = [(STEP, getattr(simulation, "writes", None))]
+        declared += [(phase.name, phase.writes) for phase in self._phases]
+        self.contracts: dict[str, Contract | None] = {
+            name: None if writes is None else Contract.of(name, writes, layout) for name, writes in declared
+        }
+        if all(contract is None for contract in self.contracts.values()):
+            raise ContractError(
+                "it declares nothing: give its phases writes={...}, or itself an attribute writes with field names"
+            )
+        self.phase = STEP
+        self.runs: Counter[str] = Counter()
+        self.changed: dict[str, set[str]] = {name: set() for name in self.contracts}
+        self.watch = Watch()
+        self._active: Contract | None = None
+        self._locked: frozenset[str] = frozenset()
+
+    @property
+    def state(self) -> State:
+        """The simulation's state."""
+        return self.simulation.state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.simulation.state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.simulation, name)
+
+    def step(self, inputs: Any) -> Any:
+        """One step under guard. Raises what the step raises, which is ValueError at a line that may not write."""
+        return self._run(STEP, lambda: self.simulation.step(inputs))
+
+    def install(self) -> None:
+        """Put the guard between the simulation and its phases, and between it and its state's methods."""
+        if self._phases:
+            self._put_phases(tuple(attrs.evolve(phase, run=self._wrapped(phase)) for phase in self._phases))
+        state = self.state
+        state.__class__ = type(f"Guarded{type(state).__name__}", (_CheckedState, type(state)), {"guard": self})
+
+    def remove(self) -> None:
+        """Leave the simulation as it was."""
+        self.state.make_writeable()
+        self.state.__class__ = type(self.state).__bases__[1]
+        if self._phases:
+            self._put_phases(self._phases)
+
+    def _put_phases(self, phases: Sequence[Phase]) -> None:
+        try:
+            self.simulation.phases = phases  # type: ignore[attr-defined]
+        except AttributeError as error:
+            raise ContractError(f"its phases cannot be put under guard: {error}") from None
+
+    def _wrapped(self, phase: Phase) -> Callable[[Any], None]:
+        return lambda inputs: self._run(phase.name, lambda: phase.run(inputs))
+
+    def _run(self, name: str, run: Callable[[], Any]) -> Any:
+        """Run a phase, or the step around the phases, under its own contract."""
+        outer, contract = self._active, self.contracts[name]
+        if contract is None:
+            contract = outer
+        self.phase, self._active = name, contract
+        self.runs[name] += 1
+        before = _fields_of(self.state) if contract is not None and self.watch.compare else None
+        self.lock()
+        try:
+            result = self.watch.around(name, run)
+        finally:
+            self._active = outer
+            self.lock()
+        if before is not None and contract is not None:
+            self._compare(name, contract, before)
+        self.phase = outer.phase if outer is not None else STEP
+        return result
+
+    def _compare(self, name: str, contract: Contract, before: Mapping[str, bytes]) -> None:
+        changed = {field for field, content in _fields_of(self.state).items() if before.get(field) != content}
+        self.changed[name] |= changed
+        forbidden = tuple(field for field in before if field in changed & contract.locked)
+        if forbidden:
+            if self.watch.on_change is None:
+                raise UndeclaredWriteError(name, forbidden, "changed the bytes of")
+            self.watch.on_change(name, forbidden)
+
+    # --- locking
+
+    def lock(self) -> None:
+        """Make read-only what the contract that is in force does not allow."""
+        contract = self._active
+        if contract is None:
+            self._locked = frozenset()
+            self.state.make_writeable()
+            return
+        self._locked = self.watch.lock(contract.phase, contract.locked)
+        if self._locked:
+            # Row counts are opened by the checked methods only, one table at a time.
+            self.state.make_writeable({*self.state.layout.slots} - self._locked - {COUNTS_FIELD})
+        else:
+            self.state.make_writeable()
+
+    def ensure(self, name: str, what: str) -> None:
+        """Raise UndeclaredWriteError if a field is locked now."""
+        if self._active is not None and name in self._locked:
+            raise UndeclaredWriteError(self._active.phase, (name,), what)
+
+    @contextlib.contextmanager
+    def resizing(self, name: str) -> Iterator[None]:
+        """Inside, the row count of a table or blob may change; raises UndeclaredWriteError if it may not."""
+        self.ensure(name, "changed the size of")
+        if self._locked:
+            self.state.make_writeable()
+        try:
+            yield
+        finally:
+            self.lock()
+
+
+class _CheckedState(State):
+    """A state whose writing methods ask the guard first."""
+
+    guard: Guard
+
+    def set(self, name: str, rows: Any, values: Any) -> None:
+        """See State."""
+        self.guard.ensure(name, "set")
+        super().set(name, rows, values)
+
+    def mark(self, name: str, rows: Any = None) -> None:
+        """See State."""
+        self.guard.ensure(name, "marked")
+        super().mark(name, rows)
+
+    def add_rows(self, table: str, row_count: int) -> slice:
+        """See State."""
+        with self.guard.resizing(table):
+            return super().add_rows(table, row_count)
+
+    def truncate_rows(self, table: str, row_count: int) -> None:
+        """See State."""
+        with self.guard.resizing(table):
+            super().truncate_rows(table, row_count)
+
+    def set_blob(self, name: str, value: bytes) -> None:
+        """See State."""
+        with self.guard.resizing(name):
+            super().set_blob(name, value)
+
+
+@contextlib.contextmanager
+def guarded(simulation: Simulation) -> Iterator[Guard]:
+    """Inside, stepping what this gives raises at the first line that writes what is not declared.
+
+    For a test of one's own: ``with guarded(simulation) as held: held.step(None)``.
+    Raises ContractError if the simulation declares nothing, or what cannot be.
+    """
+    guard = Guard(simulation)
+    guard.install()
+    try:
+        yield guard
+    finally:
+        guard.remove()
+
+
+def _fields_of(state: State) -> dict[str, bytes]:
+    """The bytes of each field, live rows only: growth moves a field and changes nothing in it."""
+    return {name: state[name].tobytes() for name in state}

@@ -1,0 +1,165 @@
+"""Know where, outside of its instances, a simulation's code can keep something: modules, classes and functions.
+
+The user's modules count, and those that they import; of installed packages only the modules whose classes the
+simulation's objects are of. Python's own modules, NumPy and the recorder itself do not count: what they keep for
+everybody (the global random generators, the environment) has a place of its own in ambient.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+MODULES_MAX = 200  # A program has fewer of its own; beyond, a look at all of them would take too long.
+
+_NOBODYS = {"sim", "recorder", "replayer", "numpy", "numba", "pytest", "_pytest"}
+_WORLDS = ("sim.worlds.", "sim.scenario.")  # Ours, but checked like everybody's.
+CACHE_TYPE: type[Any] = type(functools.lru_cache(lambda: None))
+
+
+class Roots:
+    """The modules, classes and functions of one simulation.
+
+    Attributes:
+        modules: by name.
+        classes: defined at the top of modules, or given as the factory; with a label of their own, module:name.
+        functions: that are defined in those, likewise.
+    """
+
+    def __init__(self, factory: Callable[[], Any]) -> None:
+        self.modules: dict[str, ModuleType] = {}
+        self.classes: dict[type, str] = {}
+        self.functions: dict[FunctionType, str] = {}
+        self._labels: set[str] = set()
+        for part in _parts_of(factory):
+            if isinstance(part, type):
+                for kind in part.__mro__:
+                    self._add_module(kind.__module__, follow=True)
+                    self._add_class(kind)
+            elif isinstance(part, FunctionType):
+                self._add_module(part.__module__, follow=True)
+                self._add_function(part)
+            else:
+                self.add_types([type(part)])
+
+    def add_types(self, types: Iterable[type]) -> None:
+        """Take in the classes of the simulation's objects; those that a function made belong to the instance."""
+        for kind in types:
+            for base in kind.__mro__:
+                if (
+                    base not in self.classes
+                    and "<locals>" not in base.__qualname__
+                    and not _is_nobodys(base.__module__)
+                ):
+                    self._add_module(base.__module__, follow=is_users(base.__module__))
+                    self._add_class(base)
+
+    def has_class(self, kind: type) -> bool:
+        """Whether a class is the simulation's own, and not a library's that it uses."""
+        return kind in self.classes or is_users(kind.__module__)
+
+    def caches(self) -> Iterator[tuple[ModuleType | type, str, Any]]:
+        """Every lru_cache by the module or class that holds it, and its name there."""
+        holders: list[ModuleType | type] = [*self.modules.values(), *self.classes]
+        for holder in holders:
+            for name, value in list(vars(holder).items()):
+                if type(value) is CACHE_TYPE:
+                    yield holder, name, value
+
+    def _add_module(self, name: str, *, follow: bool) -> None:
+        module = sys.modules.get(name)
+        if module is None or name in self.modules or len(self.modules) >= MODULES_MAX or _is_nobodys(name):
+            return
+        self.modules[name] = module
+        for value in list(vars(module).values()):
+            if isinstance(value, ModuleType):
+                if follow and is_users(value.__name__):
+                    self._add_module(value.__name__, follow=True)
+                continue
+            home = getattr(value, "__module__", None) if isinstance(value, type | FunctionType | CACHE_TYPE) else None
+            if home == name and isinstance(value, type):
+                self._add_class(value)
+            elif home == name:
+                self._add_function(getattr(value, "__wrapped__", value) if type(value) is CACHE_TYPE else value)
+            elif home is not None and follow and is_users(home):
+                self._add_module(home, follow=True)
+
+    def _add_class(self, kind: type) -> None:
+        if kind in self.classes or _is_nobodys(kind.__module__):
+            return
+        self.classes[kind] = self._label(kind)
+        for function in functions_of(kind):
+            self._add_function(function, kind)
+
+    def _add_function(self, function: Any, owner: type | None = None) -> None:
+        if isinstance(function, FunctionType) and function not in self.functions:
+            self.functions[function] = self._label(function, owner)
+
+    def _label(self, named: type | FunctionType, owner: type | None = None) -> str:
+        """Two may have the same name, such as what decorators make."""
+        short = named.__qualname__.rpartition("<locals>.")[2]
+        if owner is not None and "." not in short:  # Made by a function and put into the class.
+            short = f"{owner.__qualname__.rpartition('<locals>.')[2]}.{short}"
+        label = name = f"{named.__module__}:{short}"
+        number = 1
+        while label in self._labels:
+            number += 1
+            label = f"{name} no. {number}"
+        self._labels.add(label)
+        return label
+
+
+def functions_of(kind: type) -> Iterator[FunctionType]:
+    """The functions in a class's own body: methods, static and class methods, properties, cached ones."""
+    for value in list(vars(kind).values()):
+        if isinstance(value, property):
+            inner: tuple[Any, ...] = (value.fget, value.fset, value.fdel)
+        elif isinstance(value, functools.cached_property):
+            inner = (value.func,)
+        else:
+            inner = (getattr(value, "__func__", value),)
+        for one in inner:
+            plain = getattr(one, "__wrapped__", one) if type(one) is CACHE_TYPE else one
+            if isinstance(plain, FunctionType):
+                yield plain
+
+
+@functools.cache
+def is_users(module_name: str) -> bool:
+    """Whether a module is neither Python's, nor installed, nor the recorder's."""
+    if _is_nobodys(module_name):
+        return False
+    module = sys.modules.get(module_name)
+    file = getattr(module, "__file__", None)
+    if module is None or file is None:
+        return module is not None and getattr(module, "__spec__", None) is None
+    return module_name.startswith(_WORLDS) or not any(Path(file).is_relative_to(place) for place in _installed())
+
+
+def _is_nobodys(module_name: str) -> bool:
+    top = module_name.partition(".")[0]
+    if top == "__main__" or module_name.startswith(_WORLDS):
+        return False
+    return top in _NOBODYS or top in sys.stdlib_module_names
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def _parts_of(factory: Any) -> Iterator[Any]:
+    """What a factory is made of: a class, a function, the object that a method is bound to."""
+    if isinstance(factory, functools.partial):
+        yield from _parts_of(factory.func)
+    elif isinstance(factory, MethodType):
+        yield from _parts_of(factory.__self__)
+        yield from _parts_of(factory.__func__)
+    else:
+        yield factory

@@ -1,0 +1,90 @@
+"""Where in a step a replay parts from its recording: which fields are wrong at the bad tick, and which phase did it.
+
+Fields and phases come from the 16-bit hashes in the tape's own frame; nothing of the recorded state is needed. Where a
+frame has no hashes of phases, those are named that write what is wrong, as far as the replay shows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from recorder.errors import RecordingError
+from recorder.format.frame import Frame
+from sim.kernel.hashing import differing_fields
+from sim.kernel.simulation import watched_phases
+from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from replayer.cursor import Cursor
+
+
+@attrs.frozen
+class Place:
+    """Where in the bad tick states part.
+
+    Attributes:
+        fields: whose hash differs at the bad tick, in the arena's order; None if the tape does not say.
+        phase: behind which the state's hash differs first; None if the tape does not say, or no hash of a phase differs.
+        writers: phases that wrote one of these fields in the replayed step, in their order; of use where phase is None.
+    """
+
+    fields: list[str] | None = None
+    phase: str | None = None
+    writers: list[str] = attrs.field(factory=list)
+
+
+def find_place(cursor: Cursor, frame: Frame, before: Snapshot | None, replayed: Snapshot) -> Place:
+    """Look at the bad tick, the one of frame; before: the state it begins with. The cursor is moved."""
+    names = list(replayed.layout.slots)
+    replayed_hashes = replayed.field_hashes()
+    fields = None
+    if frame.field_hashes and len(frame.field_hashes) == len(replayed_hashes):
+        fields = differing_fields(names, frame.field_hashes, replayed_hashes)
+    steps = _watch(cursor, frame.tick, before, replayed) if before is not None else []
+    if not steps:
+        return Place(fields)
+    recorded = [frame.phase_hashes[at : at + 2] for at in range(0, len(frame.phase_hashes), 2)]
+    phase = None
+    if len(recorded) == len(steps):
+        phase = next((step.phase for step, said in zip(steps, recorded, strict=True) if step.state_hash != said), None)
+    return Place(fields, phase, [step.phase for step in steps if fields and {*fields} & {*step.written}])
+
+
+@attrs.frozen
+class _Step:
+    """What one phase of the replayed tick did.
+
+    Attributes:
+        phase: its name.
+        state_hash: 16 bits of the state's hash behind it, big-endian.
+        written: names of the fields that it changed; all, if it changed the layout.
+    """
+
+    phase: str
+    state_hash: bytes
+    written: list[str]
+
+
+def _watch(cursor: Cursor, tick: int, before: Snapshot, replayed: Snapshot) -> list[_Step]:
+    """The phases of the tick, run once more; none if the simulation has none, or now does something else."""
+    steps: list[_Step] = []
+    last = before
+
+    def after(phase: str) -> None:
+        nonlocal last
+        now = cursor.state.snapshot()
+        same_layout = now.layout.hash_seed == last.layout.hash_seed
+        names = list(now.layout.slots)
+        written = differing_fields(names, last.field_hashes(), now.field_hashes()) if same_layout else names
+        steps.append(_Step(phase, (now.hash() & 0xFFFF).to_bytes(2, "big"), written))
+        last = now
+
+    try:
+        cursor.put(tick - 1, before)
+        with watched_phases(cursor.simulation, after):
+            cursor.advance()
+    except (TypeError, RecordingError):
+        return []
+    return steps if cursor.state.hash() == replayed.hash() else []

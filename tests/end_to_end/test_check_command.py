@@ -1,0 +1,157 @@
+"""``replay check`` from a user's folder: what it prints, what it exits with, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from replayer.cli import main
+
+from oracle.command_lines import run
+
+WALKERS = """
+from sim import Field, Schema, State
+
+class Sound:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8")))
+
+    def step(self, inputs):
+        self.state["x"][()] += 1 + len(inputs or ())
+
+class Leaky(Sound):
+    memo = None
+
+    def step(self, inputs):
+        self.memo = (self.memo or 0) + 1
+        self.state["x"][()] += self.memo
+
+class Hungry(Sound):
+    def step(self, inputs):
+        self.state["x"][()] += inputs[0]
+
+def broken():
+    raise RuntimeError("no seed")
+
+def number():
+    return 5
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a user's module of a name that no other test has imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "walkers", raising=False)
+    Path("walkers.py").write_text(WALKERS)
+
+
+Replay = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def replay(capsys: pytest.CaptureFixture[str]) -> Replay:
+    """Run the command: exit code, what it printed, and the errors."""
+
+    def run_check(*words: str) -> tuple[int, str, str]:
+        code = run(main, shlex.join(["check", *words]))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_check
+
+
+def test_a_sound_simulation_exits_with_0(replay: Replay) -> None:
+    """One line says what was done."""
+    code, printed, errors = replay("walkers:Sound", "--ticks", "40", "--period", "5")
+
+    assert (code, errors) == (0, "")
+    assert printed == "walkers:Sound: no hidden state seen in 40 ticks, 16 restores into fresh and used instances\n"
+
+
+def test_hidden_state_exits_with_1_and_fits_on_a_screen(replay: Replay) -> None:
+    """The name of the attribute, proved, with the tick and the values."""
+    code, printed, errors = replay("walkers:Leaky")
+
+    assert (code, errors) == (1, "")
+    assert "walkers:Leaky: HIDDEN STATE, first seen at tick 1\n" in printed
+    assert "Leaky.memo (attribute): absent in the live run, 5 for the copy; proved" in printed
+    assert len(printed.splitlines()) < 24
+    assert max(map(len, printed.splitlines())) < 140
+
+
+def test_json_says_the_same(replay: Replay) -> None:
+    """One object with names, hashes and rows."""
+    code, printed, _ = replay("walkers:Leaky", "--json")
+    facts = json.loads(printed)
+
+    assert code == 1
+    assert (facts["ok"], facts["first_bad"], facts["simulation"]) == (False, 1, "walkers:Leaky")
+    assert facts["suspects"][0]["name"] == "Leaky.memo"
+    assert facts["findings"][0]["fields"][0] == {
+        "field": "x",
+        "rows": 1,
+        "first_rows": [[0]],
+        "live": [1],
+        "restored": [6],
+        "note": None,
+    }
+
+
+def test_inputs_come_from_a_file(replay: Replay) -> None:
+    """A simulation that cannot do without inputs gets them, and without them one line says where it fell over."""
+    lines = [json.dumps({"tick": tick, "inputs": [tick]}) for tick in range(1, 31)]
+    Path("inputs.ndjson").write_text("\n".join(lines))
+
+    assert replay("walkers:Hungry", "--ticks", "30", "--inputs", "inputs.ndjson")[0] == 0
+    code, printed, errors = replay("walkers:Hungry")
+    assert (code, printed) == (2, "")
+    assert errors == (
+        "error: tick 1: the step raised TypeError: 'NoneType' object is not subscriptable (walkers.py:20)\n"
+    )
+
+
+def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
+    """With its own inputs; and further ones from a file."""
+    assert replay("quiet-meadow", "--ticks", "10")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["walkers:Nobody"], "walkers:Nobody: module 'walkers' has no attribute 'Nobody'"),
+        (["walkers.py:Sound"], "walkers.py:Sound: a module is named as in an import, walkers:Sound"),
+        (["nowhere:Sound"], "nowhere:Sound: No module named 'nowhere'"),
+        (["walkers:broken"], "making the simulation raised RuntimeError: no seed (walkers.py:23)"),
+        (["walkers:number"], "int is no simulation: it needs .state"),
+        (["walkers"], "there is no scenario file walkers"),
+        (["walkers:Sound", "--ticks", "0"], 'Invalid value "0" for --ticks. Must be >= 1.'),
+        (["walkers:Sound", "--inputs", "none.ndjson"], "none.ndjson: No such file or directory"),
+        ([], "SIMULATION is missing"),
+    ],
+)
+def test_a_mistake_gives_one_line_and_exit_code_2(replay: Replay, words: list[str], line: str) -> None:
+    """The line says what was expected; there is no traceback."""
+    code, printed, errors = replay(*words)
+
+    assert (code, printed) == (2, "")
+    assert errors.startswith(f"error: {line}")
+    assert errors.count("\n") == 1
+
+
+def test_the_command_runs_from_a_folder_of_the_users() -> None:
+    """As a program of its own: the module is found in the current folder, and the exit code is the shell's."""
+    code = "import sys, replayer.cli; replayer.cli.main(sys.argv[1:])"
+    finished = subprocess.run(
+        [sys.executable, "-c", code, "check", "walkers:Leaky"], capture_output=True, text=True, check=False
+    )
+
+    assert (finished.returncode, finished.stderr) == (1, "")
+    assert "Leaky.memo" in finished.stdout
