@@ -129,7 +129,12 @@ def _anatomy(
     try:
         cursors = [Cursor(tape, make_simulation(tape, factory_of(sim))) for tape in (left, right)]
         with progress_bar("counting", last - found.first_bad + 1, quiet=quiet) as show:
-            return anatomize(cursors[0], cursors[1], found.first_bad, last, lambda done, _: show(done)), None
+            anatomy = anatomize(cursors[0], cursors[1], found.first_bad, last, lambda done, _: show(done))
+        return (
+            (anatomy, None)
+            if anatomy.counts.size
+            else (None, f"the rows that differ are not counted: {anatomy.stopped}")
+        )
     except (UnknownWorldError, ConfigError, UnfitSimulationError, RecordingError) as error:
         return None, f"the rows that differ are not counted: {error}"
     except MismatchError as error:

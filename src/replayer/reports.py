@@ -15,6 +15,7 @@ import attrs
 from recorder.console import counted
 from recorder.format.contents import Damage
 from recorder.format.frame import Frame
+from replayer.desync.draws import finding_lines
 from replayer.desync.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
 from replayer.repair import RepairReport
@@ -118,6 +119,8 @@ def _print_finding(finding: Finding) -> None:
         print(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     print(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
+    for line in finding_lines(finding):
+        print(f"  draws: {line}")
     if finding.tested:
         print("  tested:")
     for tested in finding.tested:

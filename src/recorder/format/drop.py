@@ -26,7 +26,7 @@ def decode_drop(payload: bytes, offset: int) -> Drop:
     """What a DROP block at offset says. Raises CorruptError if it is none."""
     try:
         match decode_plain(payload):
-            case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if first <= last:
+            case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if 0 <= first <= last:
                 return Drop(first, last, why)
     except ValueError as error:
         raise CorruptError(offset, f"a DROP block that cannot be decoded: {error}") from None

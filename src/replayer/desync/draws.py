@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from replayer.desync.finding import Finding
-from replayer.timeline import Timeline
 from sim.kernel.keyed_random import ENTITY_MAX
 from sim.kernel.schema import Blob, Field
 from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from replayer.timeline import Timeline
 
 _BITS = 128
 _MASK = (1 << _BITS) - 1

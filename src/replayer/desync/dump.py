@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from recorder.environment import describe_environment
+from replayer.desync.draws import finding_lines
 from replayer.desync.dump_tapes import write_tapes
 from replayer.desync.finding import FieldDifference, Finding
 from replayer.show import to_json
@@ -101,6 +102,9 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
         )
         lines.append("")
         lines += [f"- {text}" for difference in finding.differences for text in difference_lines(difference)]
+    draws = finding_lines(finding)
+    if draws:
+        lines += ["", "## Random draws", "", *(f"- {line}" for line in draws)]
     if finding.tested:
         lines += ["", "## What was tested", ""]
         lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]

@@ -358,3 +358,30 @@ def test_arrays_and_numbers(value: np.ndarray | np.generic, encoded: str) -> Non
     assert type(back) is type(value)
     assert (back.dtype, back.shape) == (value.dtype.newbyteorder("<"), value.shape)
     assert back.tolist() == value.tolist()
+
+
+@pytest.mark.parametrize("place", [2, 11])
+@pytest.mark.parametrize(
+    ("encoded", "good"),
+    [
+        ("cf ffffffffffffffff", True),
+        ("cf 0000000000000000", True),
+        ("01", True),
+        ("d3 ffffffffffffffff", False),
+        ("c3", False),
+        ("a1 78", False),
+        ("cb 3ff0000000000000", False),
+    ],
+)
+def test_ticks_and_hashes_are_64_bits(place: int, encoded: str, good: bool) -> None:  # noqa: FBT001 - a parameter
+    """All that fits counts; negative numbers, true, texts and decimals are no tick and no hash."""
+    value = bytes.fromhex(encoded)
+    payload = FRAME[: place - 1] + value + FRAME[place + 8 :]
+    first_tick = int.from_bytes(value[1:] or value) if place == 2 and good else 0x0102
+    header = attrs.evolve(HEADER, first_tick=first_tick, tick_count=1, offset=4096)
+    if good:
+        assert len(decode_frames(header, payload)) == 1
+        assert decode_frames(header, payload)[0].offset == 4096
+        return
+    with pytest.raises(CorruptError, match="corrupt at byte 4096: frames that cannot be decoded"):
+        decode_frames(header, payload)

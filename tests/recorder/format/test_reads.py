@@ -5,7 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from recorder.errors import CorruptError, MissingTickError
 from recorder.format.assembly import Source, assemble
+from recorder.format.block import Kind
 from recorder.format.by_index import read_contents
 from recorder.format.contents import Contents
 from recorder.format.encoder import SegmentEncoder, delta_pieces, frames_piece, full_pieces
@@ -122,3 +124,48 @@ def test_an_end_that_lies_about_its_indexes_is_found_out(monkeypatch: pytest.Mon
     """With right checksums and wrong figures the answers are still the truth, found by hopping."""
     truth = everything(Counted(make_tape(monkeypatch, 400)).open(), 400)
     assert everything(Counted(make_tape(monkeypatch, 400, lie)).open(), 400) == truth
+
+
+@pytest.mark.parametrize("believe_index", [True, False])
+def test_keyframes_are_found_around_every_tick(monkeypatch: pytest.MonkeyPatch, *, believe_index: bool) -> None:
+    """Before it the nearest first, behind it the first one; across all parts of the index."""
+    data = make_tape(monkeypatch, 1000)
+    recording = Counted(data).open() if believe_index else hopped(data)
+    ticks = list(range(0, 1001, KEYFRAME_EVERY))
+    assert [place.tick for place in recording.keyframes] == ticks
+    for tick in [*range(1001), 1001, 5000, 1 << 63]:
+        before = [place.tick for place in recording.keyframes_at_or_before(tick)]
+        assert before == [one for one in reversed(ticks) if one <= tick]
+        behind = recording.keyframe_after(tick)
+        assert (behind.tick if behind is not None else None) == next((one for one in ticks if one >= tick), None)
+
+
+def hopped(data: bytes) -> Recording:
+    """The recording, found by hopping."""
+    return assemble([Source(0, Counted(data).read, len(data))], believe_index=False).recording
+
+
+def test_ticks_without_a_frame_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first, behind the last, the first itself; and inside, where only damage can explain it."""
+    data = make_tape(monkeypatch, 100)
+    recording = Counted(data).open()
+    for tick in (-1, 0, 101, 5000, 1 << 63):
+        with pytest.raises(MissingTickError, match="there is no frame of this tick on the tape") as caught:
+            recording.frame(tick)
+        assert not caught.value.damaged
+    entry = next(e for e in hopped(data).segments[0].contents.entries if e.kind == Kind.FRAMES and e.first_tick == 41)
+    damaged = bytearray(data)
+    damaged[entry.offset + 12] ^= 1
+    broken = Counted(bytes(damaged)).open()
+    for tick in (40, 51):
+        assert broken.frame(tick).tick == tick
+    for tick in (41, 50):
+        with pytest.raises((MissingTickError, CorruptError)) as damage:
+            broken.frame(tick)
+        assert isinstance(damage.value, CorruptError) or damage.value.damaged
+    found = hopped(bytes(damaged))
+    for tick in (41, 50):
+        with pytest.raises(MissingTickError, match="the block that held its frame is damaged") as gone:
+            found.frame(tick)
+        assert gone.value.damaged
+    assert found.missing_ticks() == [(41, 50)]

@@ -88,3 +88,33 @@ def test_rows_are_checked() -> None:
     ]:
         with pytest.raises(error, match=message):
             make_row(7, bad)
+
+
+def test_the_limits_of_figures() -> None:
+    """64 bits, so many columns, names so long: the limit is taken, one more is refused."""
+    lowest, highest = -(1 << 63), (1 << 63) - 1
+    assert make_row(1, {"a": lowest, "b": highest}).values == (lowest, highest)
+    for number in (lowest - 1, highest + 1):
+        with pytest.raises(ValueError, match="does not fit into 64 bits"):
+            make_row(1, {"a": number})
+    assert len(make_row(1, {f"c{i}": 0 for i in range(COLUMNS_MAX)}).names) == COLUMNS_MAX
+    with pytest.raises(ValueError, match="at most 4096"):
+        make_row(1, {f"c{i}": 0 for i in range(COLUMNS_MAX + 1)})
+    assert make_row(1, {"é" * 128: 0}).names == ("é" * 128,)
+    with pytest.raises(ValueError, match="a short text"):
+        make_row(1, {"é" * 128 + "e": 0})
+
+
+def test_columns_have_one_kind_of_number() -> None:
+    """One decimal makes a column of decimals; whole ones are int64, also on machines where C's long is shorter."""
+    found = decode_telemetry(encode_telemetry([1, 2], ["a", "b"], [(1, 2.5), (3, 4)]), 0)
+    assert [(found[name].dtype, found[name].tolist()) for name in found] == [
+        (np.int64, [1, 2]),
+        (np.int64, [1, 3]),
+        (np.float64, [2.5, 4.0]),
+    ]
+    assert join_telemetry([])["tick"].dtype == np.int64
+    with pytest.raises(ValueError, match="zip"):
+        encode_telemetry([1, 2], ["a", "b"], [(1, 2), (3,)])
+    with pytest.raises(ValueError, match="zip"):
+        encode_telemetry([1, 2], ["a", "b", "c"], [(1, 2), (3, 4)])

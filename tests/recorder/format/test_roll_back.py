@@ -1,0 +1,65 @@
+"""An encoder that is rolled back goes on as if what failed had never been placed."""
+
+from __future__ import annotations
+
+import pytest
+
+from recorder.format.encoder import SegmentEncoder, SeqReference, delta_pieces, frames_piece, full_pieces
+from recorder.format.file_header import make_file_header
+from recorder.format.frame import encode_frame
+from recorder.format.plain_data import encode_plain
+
+
+def place_some(encoder: SegmentEncoder, first_tick: int, count: int) -> bytes:
+    """Frames, a keyframe now and then, and indexes where they are due."""
+    found = b""
+    for tick in range(first_tick, first_tick + count):
+        found += encoder.place(frames_piece(tick, 1, encode_frame(tick, tick, b"\xc0"))) + encoder.index_if_due()
+        if tick % 3 == 0:
+            pieces, place = full_pieces(tick, memoryview(bytes([tick] * 9)))
+            found += b"".join(map(encoder.place, pieces))
+            found += b"".join(map(encoder.place, delta_pieces(tick, memoryview(b"delta"), place)))
+    return found
+
+
+def finish(encoder: SegmentEncoder) -> bytes:
+    """The end of a segment."""
+    return encoder.last_index() + encoder.end({"why": "over"}, final=True)
+
+
+@pytest.mark.parametrize("before", [0, 1, 4, 9])
+@pytest.mark.parametrize("lost", [1, 5, 12])
+@pytest.mark.parametrize("sealed", [False, True])
+def test_what_was_rolled_back_leaves_no_trace(
+    monkeypatch: pytest.MonkeyPatch, before: int, lost: int, *, sealed: bool
+) -> None:
+    """The bytes are those of an encoder that never placed it: numbers, offsets, index, counts, digest, END and all."""
+    monkeypatch.setattr("recorder.format.encoder.INDEX_BLOCKS", 5)
+    one, other = (SegmentEncoder(make_file_header(bytes(16), 0, 3), encode_plain({"world": None})) for _ in range(2))
+    for encoder in (one, other):
+        encoder.start()
+        place_some(encoder, 1, before)
+    mark = one.mark()
+    place_some(one, 100, lost)
+    if sealed:
+        finish(one)
+    one.roll_back(mark)
+    assert one.sealed_digest == b""
+    assert (one.next_offset, one.next_seq, one.last_tick) == (other.next_offset, other.next_seq, other.last_tick)
+    assert place_some(one, before + 1, 7) + finish(one) == place_some(other, before + 1, 7) + finish(other)
+    assert one.sealed_digest == other.sealed_digest != b""
+
+
+def test_a_reference_is_set_again() -> None:
+    """A full keyframe that is placed once more has its new number, and deltas are upon that."""
+    encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), b"")
+    pieces, place = full_pieces(1, memoryview(b"state"))
+    assert isinstance(place, SeqReference)
+    mark = encoder.mark()
+    for piece in pieces:
+        encoder.place(piece)
+    encoder.roll_back(mark)
+    encoder.place(frames_piece(1, 1, encode_frame(1, 1, b"\xc0")))
+    for piece in pieces:
+        encoder.place(piece)
+    assert place.seq == 1
