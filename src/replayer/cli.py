@@ -32,6 +32,7 @@ from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, 
 from replayer.contracts_command import contracts
 from replayer.diff_command import diff
 from replayer.drift_command import drift
+from replayer.explain_command import explain
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
 from replayer.overview import print_tape, tape_facts
@@ -350,6 +351,7 @@ def repair(
 app.command(check)
 app.command(contracts)
 app.command(drift)
+app.command(explain)
 app.command(export)
 app.command(certify_tape, name="certify")
 app.command(plot)

@@ -1,0 +1,240 @@
+"""Watch the operations of a step: arrays that tell what is done with them, and modules whose functions tell when called.
+
+A view shares the memory of the array that it is laid over and computes what a plain array computes. Both stay in place
+until the process ends, so that this is for a process that runs one traced step and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import secrets
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from sim.kernel.simulation import ArenaOfSaved, Simulation
+from sim.kernel.state import State
+
+Note = Callable[[str, list[int], list[int]], None]  # Name, digests of inputs, digests of outputs.
+
+_WATCHED: tuple[ModuleType, ...] = (np, random, math, time, os, uuid, secrets)
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, type(np.sum))
+_METHODS = (
+    "all any argmax argmin argpartition argsort astype byteswap choose clip compress conj copy cumprod cumsum diagonal dot "
+    "flatten max mean min nonzero partition prod put repeat round searchsorted sort std sum take trace var fill"
+)
+_IN_PLACE = {"fill", "partition", "put", "sort"}
+_ATTRIBUTES_DEEP = 2  # How far below a simulation arrays are looked for: self.x, and self.grid.x.
+
+
+class Watch:
+    """Where the operations of one step are told.
+
+    Attributes:
+        quiet: set while something is computed that is no operation of the user's.
+    """
+
+    def __init__(self, digest: Callable[[Any], int], note: Note) -> None:
+        self._digest = digest
+        self._note = note
+        self.quiet = False
+
+    def run(self, name: str, call: Callable[[], Any], inputs: Iterable[Any], changed: Iterable[Any] = ()) -> Any:
+        """Call, tell, and give the result with views over its arrays. changed: inputs that the call may change."""
+        if self.quiet:
+            return call()
+        self.quiet = True
+        try:
+            given = [self._digest(value) for value in inputs]
+            result = call()
+            made = [self._digest(value) for value in (result if isinstance(result, tuple) else (result,))]
+            self._note(name, given, made + [self._digest(value) for value in changed])
+        finally:
+            self.quiet = False
+        return tuple(map(viewed, result)) if type(result) is tuple else viewed(result)
+
+
+_watch: list[Watch] = []  # The one in use; a class of arrays has no other way to know it.
+
+
+def viewed(value: Any) -> Any:
+    """A plain array with a view over it; anything else as it is."""
+    return value.view(WatchedArray) if type(value) is np.ndarray else value
+
+
+def plain(value: Any) -> Any:
+    """The array below a view, also in lists, tuples and dicts; anything else as it is."""
+    if isinstance(value, WatchedArray):
+        return value.view(np.ndarray)
+    if type(value) in {list, tuple}:
+        return type(value)(plain(part) for part in value)
+    if type(value) is dict:
+        return {key: plain(part) for key, part in value.items()}
+    return value
+
+
+class WatchedArray(np.ndarray[Any, Any]):
+    """An array that tells which operations it takes part in."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """An operation of NumPy's element by element, or a reduction by one."""
+        out = settings.pop("out", None)
+        below = [plain(value) for value in inputs]
+        rest = {name: plain(value) for name, value in settings.items()}
+        if out is not None:
+            rest["out"] = tuple(plain(value) for value in out)
+        name = f"np.{ufunc.__name__}{'' if method == '__call__' else f'.{method}'}"
+        changed = [below[0]] if method == "at" else []
+        result = _tell(name, lambda: getattr(ufunc, method)(*below, **rest), [*below, settings], changed)
+        if out is not None:
+            return out[0] if len(out) == 1 else tuple(out)
+        return result
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Any other function of NumPy's."""
+        given, named = plain(tuple(args)), plain(dict(kwargs))
+        changed = [value for value in (named.get("out"),) if value is not None]
+        result = _tell(_name_of(func), lambda: func(*given, **named), [*given, named], changed)
+        out = kwargs.get("out")
+        return out if out is not None else result
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        below = self.view(np.ndarray)
+        key, value = plain(key), plain(value)
+        _tell("ndarray[...] =", lambda: below.__setitem__(key, value), [key, value], [below])
+
+
+def _watched_method(name: str) -> Callable[..., Any]:
+    def method(self: WatchedArray, *args: Any, **kwargs: Any) -> Any:
+        below, given, named = self.view(np.ndarray), plain(args), plain(kwargs)
+        changed = [below] if name in _IN_PLACE else []
+        result = _tell(
+            f"ndarray.{name}", lambda: getattr(below, name)(*given, **named), [below, *given, named], changed
+        )
+        out = kwargs.get("out")
+        return out if out is not None else result
+
+    return method
+
+
+for _name in _METHODS.split():
+    setattr(WatchedArray, _name, _watched_method(_name))
+
+
+def _tell(name: str, call: Callable[[], Any], inputs: list[Any], changed: list[Any]) -> Any:
+    return _watch[-1].run(name, call, inputs, changed) if _watch else viewed(call())
+
+
+def _name_of(function: Any) -> str:
+    module = str(getattr(function, "__module__", "") or "numpy")
+    return (
+        f"{'np' + module.removeprefix('numpy')}.{function.__name__}"
+        if module.startswith("numpy")
+        else (f"{module}.{function.__name__}")
+    )
+
+
+# --- functions that are called
+
+
+class WatchedCall:
+    """A function that tells of each call; else as the one that it stands for."""
+
+    def __init__(self, name: str, function: Any) -> None:
+        self._name = name
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, and tell."""
+        given, named = plain(args), plain(kwargs)
+        result = _tell(self._name, lambda: self._function(*given, **named), [*given, named], [])
+        out = kwargs.get("out")
+        return out if isinstance(out, WatchedArray) else result
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._function, name)
+        return (
+            WatchedCall(f"{self._name}.{name}", value)
+            if isinstance(self._function, np.ufunc) and callable(value)
+            else value
+        )
+
+
+class WatchedModule(ModuleType):
+    """A module whose functions tell of each call."""
+
+    def __init__(self, name: str, module: ModuleType) -> None:
+        super().__init__(module.__name__)
+        self.__dict__.update({"_shown": name, "_module": module})
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__dict__["_module"], name)
+        shown = f"{self.__dict__['_shown']}.{name}"
+        if isinstance(value, ModuleType):
+            found: Any = WatchedModule(shown, value) if value.__name__.startswith("numpy.") else value
+        else:
+            found = WatchedCall(shown, value) if isinstance(value, _FUNCTIONS) else value
+        self.__dict__[name] = found
+        return found
+
+
+def watch_modules(is_ours: Callable[[str], bool]) -> None:
+    """Let the functions of NumPy, random, math, time, os, uuid and secrets tell of calls by the user's modules."""
+    shown = {id(module): WatchedModule("np" if module is np else module.__name__, module) for module in _WATCHED}
+    named = {
+        id(value): WatchedCall(f"{shown[id(module)].__dict__['_shown']}.{name}", value)
+        for module in reversed(_WATCHED)
+        for name, value in vars(module).items()
+        if isinstance(value, _FUNCTIONS) and not name.startswith("_")
+    }
+    for module in list(sys.modules.values()):
+        if is_ours(getattr(module, "__file__", None) or ""):
+            for name, value in list(vars(module).items()):
+                replaced = shown.get(id(value)) or named.get(id(value))
+                if replaced is not None:
+                    setattr(module, name, replaced)
+
+
+# --- the arrays of a simulation
+
+
+def watch_arrays(simulation: Simulation) -> None:
+    """Lay views over the state's fields and over the arrays that the simulation's attributes hold."""
+    state = simulation.state
+
+    class WatchedState(type(state)):  # type: ignore[misc] # the user's own kind of state stays what it is
+        """A state whose fields tell what is done with them."""
+
+        def __getitem__(self, name: str) -> Any:
+            return viewed(super().__getitem__(name))
+
+    state.__class__ = WatchedState
+    _view_attributes(simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation, _ATTRIBUTES_DEEP)
+
+
+def _view_attributes(holder: Any, levels: int) -> None:
+    attributes = getattr(holder, "__dict__", None)
+    if not isinstance(attributes, dict) or isinstance(holder, State | ModuleType | type):
+        return
+    for name, value in list(attributes.items()):
+        if type(value) is np.ndarray:
+            attributes[name] = viewed(value)
+        elif levels > 1:
+            _view_attributes(value, levels - 1)
+
+
+def start_watching(watch: Watch) -> None:
+    """Tell operations to watch from now on."""
+    _watch.append(watch)
+
+
+def stop_watching() -> None:
+    """Tell them to nobody."""
+    _watch.clear()

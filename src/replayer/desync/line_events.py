@@ -1,0 +1,141 @@
+"""Hear of each line that runs: by sys.monitoring where Python has it (3.12), by sys.settrace where it does not.
+
+Only code that is the user's is heard: not Python's own, not what is installed beside it, not this library's, unless
+the simulation itself comes from there.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+import recorder
+import replayer
+import sim.kernel
+from sim.kernel.simulation import ArenaOfSaved, Simulation
+
+_TOOLS = (3, 4, 2, 5, 1, 0)  # sys.monitoring has six places for tools; 3 and 4 belong to nobody.
+
+
+class Listener(Protocol):
+    """Who hears of lines and returns."""
+
+    def line(self, frame: FrameType) -> None:
+        """The line that frame stands at is about to run."""
+
+    def returned(self, frame: FrameType, value: Any) -> None:
+        """The function of frame is left: it returned value, yielded it, or raised."""
+
+
+class OwnCode:
+    """Tells the user's files from others."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        paths = sysconfig.get_paths()
+        others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+        ours = [str(Path(package.__file__ or "").parent) for package in (recorder, replayer, sim.kernel)]
+        self._others = tuple(f"{folder}/" for folder in [*others, *ours])
+        inner = simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation
+        self._own = _root_of(type(inner).__module__)
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, path: str) -> bool:
+        """Whether the file is the user's."""
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._look(path)
+        return known
+
+    def _look(self, path: str) -> bool:
+        if not path or path.startswith("<"):
+            return False
+        if self._own and (path == self._own or path.startswith(f"{self._own}/")):
+            return True
+        return not path.startswith(self._others) and "/site-packages/" not in path
+
+
+def _root_of(module_name: str) -> str:
+    """The folder of the outermost package that a class comes from, or its file; of a world of ours that world's."""
+    parts = module_name.split(".")
+    outermost = ".".join(parts[:3]) if parts[:2] == ["sim", "worlds"] else parts[0]
+    path = getattr(sys.modules.get(outermost), "__file__", None) or ""
+    is_pythons = path.startswith(f"{sysconfig.get_paths()['stdlib']}/") and "/site-packages/" not in path
+    if not path or is_pythons or outermost in {"recorder", "replayer", "sim"}:
+        return ""
+    return str(Path(path).parent) if Path(path).name == "__init__.py" else path
+
+
+if sys.version_info >= (3, 12):
+
+    @contextmanager
+    def listening(listener: Listener, is_own: Callable[[str], bool]) -> Iterator[None]:
+        """Inside, the listener hears of this thread's lines."""
+        monitoring = sys.monitoring
+        thread = threading.get_ident()
+
+        def on_line(code: CodeType, _: int) -> Any:
+            if not is_own(code.co_filename):
+                return monitoring.DISABLE
+            if threading.get_ident() == thread and not code.co_name.startswith("<module"):
+                listener.line(sys._getframe(1))  # noqa: SLF001 - the documented way to the frame of an event
+            return None
+
+        def on_return(code: CodeType, _: int, value: Any) -> Any:
+            if not is_own(code.co_filename):
+                return monitoring.DISABLE
+            if threading.get_ident() == thread:
+                listener.returned(sys._getframe(1), value)  # noqa: SLF001
+            return None
+
+        def on_unwind(code: CodeType, _: int, error: BaseException) -> None:
+            if is_own(code.co_filename) and threading.get_ident() == thread:
+                listener.returned(sys._getframe(1), error)  # noqa: SLF001
+
+        events = monitoring.events
+        heard: dict[int, Any] = {
+            events.LINE: on_line,
+            events.PY_RETURN: on_return,
+            events.PY_YIELD: on_return,
+            events.PY_UNWIND: on_unwind,
+        }
+        tool = next(number for number in _TOOLS if monitoring.get_tool(number) is None)
+        monitoring.use_tool_id(tool, "replay explain")
+        for event, callback in heard.items():
+            monitoring.register_callback(tool, event, callback)
+        monitoring.set_events(tool, sum(heard))
+        try:
+            yield
+        finally:
+            monitoring.set_events(tool, 0)
+            monitoring.free_tool_id(tool)
+
+else:
+
+    @contextmanager
+    def listening(listener: Listener, is_own: Callable[[str], bool]) -> Iterator[None]:
+        """Inside, the listener hears of this thread's lines."""
+
+        def on_call(frame: FrameType, event: str, _: Any) -> Any:  # noqa: ARG001 - the form that Python asks for
+            if not is_own(frame.f_code.co_filename) or frame.f_code.co_name.startswith("<module"):
+                return None
+            return on_event
+
+        def on_event(frame: FrameType, event: str, argument: Any) -> Any:
+            if event == "line":
+                listener.line(frame)
+            elif event == "return":
+                listener.returned(frame, argument)
+            return on_event
+
+        before = sys.gettrace()
+        sys.settrace(on_call)
+        try:
+            yield
+        finally:
+            sys.settrace(before)

@@ -1,0 +1,177 @@
+"""Read the source of a simulation: what one line reads, writes and calls, and which line of another version is the same.
+
+A statement that goes over several lines counts as one; of an ``if``, ``for``, ``while`` or ``with`` only its head does.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import attrs
+
+
+@attrs.frozen
+class Statement:
+    """One statement, or the head of one that holds others.
+
+    Attributes:
+        first_line, last_line: where, counted from 1.
+        reads: names that it reads; ``self.x`` is one, and a string constant, which may name a field, is one in quotes.
+        writes: names that it assigns to, likewise.
+        calls: what it calls, as written.
+    """
+
+    first_line: int
+    last_line: int
+    reads: frozenset[str]
+    writes: frozenset[str]
+    calls: tuple[str, ...]
+
+
+class Source:
+    """One file of a simulation."""
+
+    def __init__(self, path: str) -> None:
+        """Read it; a file that cannot be read has no lines."""
+        self.path = path
+        try:
+            self.lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        except (OSError, ValueError):
+            self.lines = []
+
+    def text(self, line: int) -> str:
+        """The line without the blanks around it; empty if there is none."""
+        return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+
+    def statement(self, line: int) -> Statement | None:
+        """The statement that the line belongs to; None if it cannot be told."""
+        return self._statements.get(line)
+
+    def statement_text(self, line: int) -> str:
+        """The whole statement in one line."""
+        found = self.statement(line)
+        if found is None:
+            return self.text(line)
+        return " ".join(self.text(one) for one in range(found.first_line, found.last_line + 1))
+
+    @cached_property
+    def _statements(self) -> dict[int, Statement]:
+        try:
+            tree = ast.parse("\n".join(self.lines))
+        except (SyntaxError, ValueError):
+            return {}
+        found: dict[int, Statement] = {}
+        # Outer statements come first in the walk, so that inner ones take their lines from them.
+        for node in ast.walk(tree):
+            if isinstance(node, ast.stmt):
+                statement = _statement(node)
+                for line in range(statement.first_line, statement.last_line + 1):
+                    found[line] = statement
+        return found
+
+    @cached_property
+    def definitions(self) -> dict[str, list[int]]:
+        """Lines that assign to a name outside of functions, or to an attribute of self anywhere."""
+        found: dict[str, list[int]] = {}
+        try:
+            tree = ast.parse("\n".join(self.lines))
+        except (SyntaxError, ValueError):
+            return found
+        outside = [
+            inner
+            for node in tree.body
+            for inner in ([node, *node.body] if isinstance(node, ast.ClassDef) else [node])
+            if not isinstance(inner, ast.FunctionDef | ast.ClassDef)
+        ]
+        for node in outside:
+            for name in _statement(node).writes:
+                found.setdefault(name, []).append(node.lineno)
+        for statement in set(self._statements.values()):
+            for name in statement.writes:
+                if name.startswith("self."):
+                    found.setdefault(name, []).append(statement.first_line)
+        return found
+
+
+def _statement(node: ast.stmt) -> Statement:
+    body = getattr(node, "body", None)
+    last = node.end_lineno or node.lineno
+    heads: list[ast.AST] = [node]
+    if isinstance(body, list) and body:
+        last = max(node.lineno, body[0].lineno - 1)
+        inner = ("body", "orelse", "finalbody", "handlers", "cases")
+        heads = [
+            part
+            for name, value in ast.iter_fields(node)
+            if name not in inner
+            for part in (value if isinstance(value, list) else [value])
+            if isinstance(part, ast.AST)
+        ]
+    reads: set[str] = set()
+    writes: set[str] = set()
+    calls: list[str] = []
+    for head in heads:
+        for part in ast.walk(head):
+            _note(part, reads, writes, calls)
+    return Statement(node.lineno, last, frozenset(reads), frozenset(writes), tuple(dict.fromkeys(calls)))
+
+
+def _note(part: ast.AST, reads: set[str], writes: set[str], calls: list[str]) -> None:
+    match part:
+        case ast.Name(id=name, ctx=ast.Store()):
+            writes.add(name)
+        case ast.Name(id=name):
+            reads.add(name)
+        case ast.Attribute(value=ast.Name(id=base), attr=attribute, ctx=ast.Store()):
+            writes.add(f"{base}.{attribute}")
+        case ast.Attribute(value=ast.Name(id=base), attr=attribute):
+            reads.add(f"{base}.{attribute}")
+        case ast.Constant(value=str(text)):
+            reads.add(repr(text))
+        case ast.Call(func=function):
+            calls.append(ast.unparse(function))
+    if isinstance(part, ast.AugAssign):  # It reads what it writes.
+        for target in ast.walk(part.target):
+            if isinstance(target, ast.Name):
+                reads.add(target.id)
+            elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                reads.add(f"{target.value.id}.{target.attr}")
+
+
+class LineMap:
+    """Which line of one version of a file is which of another one.
+
+    Attributes:
+        edited: lines of the second file whose text is another one in the first.
+    """
+
+    def __init__(self, first: Source, second: Source) -> None:
+        self.edited: set[int] = set()
+        self._to_first: dict[int, int] = {}
+        self.same = first.lines == second.lines
+        if not self.same:
+            for second_line, first_line, is_edited in _pairs(first.lines, second.lines):
+                self._to_first[second_line] = first_line
+                if is_edited:
+                    self.edited.add(second_line)
+
+    def to_first(self, line: int) -> int:
+        """The line in the first file; a negative number if it has none there."""
+        return line if self.same else self._to_first.get(line, -line)
+
+    def has_first(self, first_line: int) -> bool:
+        """Whether a line of the first file has one in the second that stands for it."""
+        return self.same or first_line in self._to_first.values()
+
+
+def _pairs(first: list[str], second: list[str]) -> Iterator[tuple[int, int, bool]]:
+    matcher = difflib.SequenceMatcher(
+        None, [line.strip() for line in first], [line.strip() for line in second], autojunk=False
+    )
+    for what, start, end, other_start, other_end in matcher.get_opcodes():
+        for offset in range(min(end - start, other_end - other_start)):
+            yield other_start + offset + 1, start + offset + 1, what != "equal"
