@@ -231,7 +231,7 @@ def verify(
     if as_json:
         print(json.dumps(report_facts(report), indent=1))
     else:
-        print_report(path, report)
+        print_report(path, report, sim)
     if report.first_bad is not None:
         return DIFFERS
     return STATUS_CODES[report.status]

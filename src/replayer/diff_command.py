@@ -130,11 +130,6 @@ def _anatomy(
         cursors = [Cursor(tape, make_simulation(tape, factory_of(sim))) for tape in (left, right)]
         with progress_bar("counting", last - found.first_bad + 1, quiet=quiet) as show:
             anatomy = anatomize(cursors[0], cursors[1], found.first_bad, last, lambda done, _: show(done))
-        return (
-            (anatomy, None)
-            if anatomy.counts.size
-            else (None, f"the rows that differ are not counted: {anatomy.stopped}")
-        )
     except (UnknownWorldError, ConfigError, UnfitSimulationError, RecordingError) as error:
         return None, f"the rows that differ are not counted: {error}"
     except MismatchError as error:
@@ -142,6 +137,9 @@ def _anatomy(
             "the rows that differ are not counted: the code at hand does not give the recorded state of tick "
             f"{error.tick:,}"
         )
+    return (
+        (anatomy, None) if anatomy.counts.size else (None, f"the rows that differ are not counted: {anatomy.stopped}")
+    )
 
 
 def _facts(found: TapeDifference, anatomy: Anatomy | None) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def report_facts(report: Report) -> dict[str, Any]:
     }
 
 
-def print_report(path: Path, report: Report) -> None:
-    """Print what ``replay verify`` says, on one screen."""
+def print_report(path: Path, report: Report, sim: str | None = None) -> None:
+    """Print what ``replay verify`` says, on one screen. sim: what was given as --sim, which the next command needs."""
     if report.ok:
         if not report.tick_count:
             print(f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe")
@@ -95,6 +95,9 @@ def print_report(path: Path, report: Report) -> None:
         print(f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {plain_text(unreached.why)}")
     if report.dump_path is not None:
         print(f"  dump: {report.dump_path}")
+    if report.first_bad is not None:
+        hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+        print(f"next: replay explain {shlex.quote(str(path))} --tick {report.first_bad}{hint}")
 
 
 def _print_proved_part(path: Path, report: Report) -> None:
