@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from recorder.environment import describe_environment
+from replayer.desync.differences import write_differences
 from replayer.desync.draws import finding_lines
 from replayer.desync.dump_tapes import write_tapes
 from replayer.desync.finding import FieldDifference, Finding
@@ -59,6 +60,8 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
     for name, state in states.items():
         if state is not None:
             write_state(beside / f"{name}.npz", state)
+    if finding.compared_recorded is not None and finding.compared_replayed is not None:
+        write_differences(beside / "differences.csv", finding.compared_recorded, finding.compared_replayed)
     write_tapes(beside, tape, finding)
     if target.exists():
         shutil.rmtree(target)
@@ -120,8 +123,15 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     lines.append(
         "- `state.tape`, `tree.json`: the replayed state, and the hashes of its blocks, for replay diff of dumps"
     )
+    if finding.compared_replayed is not None:
+        lines.append(
+            "- `differences.csv`: each element that differs at the next keyframe, with the distance of floats in ULPs"
+        )
     lines.append("- `inputs.json`: recorded frames around the tick")
     lines.append("- `finding.json`: all of this for programs, and both environments")
+    if finding.before is not None:
+        lines += ["", "## To see it again", "", "    replay verify reproduction.tape", ""]
+        lines.append("with `--sim module:factory` if the tape names no registered world.")
     return lines
 
 

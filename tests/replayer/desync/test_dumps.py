@@ -14,6 +14,7 @@ import recorder
 import replayer
 import replayer.cli
 from recorder import MissingTickError, PeerDesyncError, Recorder
+from replayer.desync.differences import LINES_MAX, write_differences
 from replayer.desync.dump_tapes import diff_dumps
 from replayer.tape import Tape
 from replayer.verify import verify_tape
@@ -63,6 +64,32 @@ def test_a_dump_reproduces_the_bad_tick_alone() -> None:
     with Tape(report.dump_path / "state.tape") as state:
         (place,) = state.keyframes
         assert (place.tick, state.snapshot(place).hash()) == (29, report.findings[0].actual_hash)
+
+
+def test_differences_are_a_table() -> None:
+    """Every element that differs, with values that can be read back, and ULPs of floats."""
+    schema = Schema(Field("f", "f8", (2, 3)), Field("n", "i8", (4,)), Field("same", "i8", (2,)))
+    one, two = State(schema), State(schema)
+    one["f"][:] = [[1.0, 0.1, np.nan], [2.0, -0.0, 5.0]]
+    two["f"][:] = [[np.nextafter(1.0, 2), 0.1, 1.0], [2.0, 0.0, 5.0]]
+    two["n"][3] = -7
+    write_differences(Path("d.csv"), one.snapshot(), two.snapshot())
+    assert Path("d.csv").read_text().splitlines() == [
+        "field,index,recorded,replayed,ulps",
+        "f,0 0,1.0,1.0000000000000002,1",
+        "f,0 2,nan,1.0,",
+        "f,1 1,-0.0,0.0,0",
+        "n,3,0,-7,",
+    ]
+
+
+@pytest.mark.parametrize("count", [LINES_MAX, LINES_MAX + 1])
+def test_a_table_of_differences_has_an_end(count: int) -> None:
+    """At most so many lines."""
+    one, two = (State(Schema(Field("n", "i8", (count,)))) for _ in range(2))
+    two["n"][:] = 1
+    write_differences(Path("d.csv"), one.snapshot(), two.snapshot())
+    assert len(Path("d.csv").read_text().splitlines()) == 1 + LINES_MAX
 
 
 # --- peers
