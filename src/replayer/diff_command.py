@@ -13,7 +13,7 @@ from recorder.errors import RecordingError
 from replayer.choosing import ensure_states, factory_of
 from replayer.cursor import Cursor, MismatchError
 from replayer.desync.anatomy import Anatomy, anatomize
-from replayer.desync.diff import TapeDifference, diff_tapes
+from replayer.desync.diff import SIDES, TapeDifference, diff_tapes
 from replayer.desync.dump import difference_lines
 from replayer.desync.dump_tapes import diff_dumps, is_dump
 from replayer.export_commands import PICTURES, load_drawing
@@ -21,8 +21,6 @@ from replayer.files import reading, writing
 from replayer.tape import Tape
 from replayer.worlds import UnfitSimulationError, make_simulation
 from sim.kernel.registry import ConfigError, UnknownWorldError
-
-SIDES = ("first", "second")
 
 
 def diff(

@@ -20,6 +20,7 @@ from sim.kernel.hashing import FIELD_HASH_BYTES
 Progress = Callable[[int, int], None]
 Course = Literal["transient", "bounded", "spreading"]
 
+SIDES = ("first", "second")  # What the two are called where they are shown.
 SPREAD_FACTOR = 2.0  # So many times as much differs in the last quarter as at the beginning: it spreads.
 TELL_TICKS = 2000
 
@@ -207,7 +208,7 @@ def _first_states(one: Tape, other: Tape, tick: int) -> list[FieldDifference] | 
             return None
     if states[0].hash() == states[1].hash():
         return []
-    return compare_states(states[0], states[1])
+    return compare_states(states[0], states[1], SIDES)
 
 
 def _values(one: Tape, other: Tape, tick: int) -> tuple[int | None, list[FieldDifference]]:

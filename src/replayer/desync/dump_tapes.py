@@ -10,6 +10,7 @@ import attrs
 
 from recorder.copying import TapeCopy, copied_meta
 from recorder.errors import CorruptError
+from replayer.desync.diff import SIDES
 from replayer.desync.finding import FieldDifference, Finding, compare_states
 from replayer.tape import Tape
 from sim.kernel.hash_tree import HashTree, find_differing_leaves
@@ -71,7 +72,7 @@ def diff_dumps(one: Path, other: Path) -> DumpDifference:
     if left.leaves == right.leaves:
         found, exchanges = find_differing_leaves(left, right.ask)
         blocks = [left.leaves[number] for number in found]
-    return DumpDifference((left_tick, right_tick), blocks, len(left.leaves), exchanges, compare_states(*states))
+    return DumpDifference((left_tick, right_tick), blocks, len(left.leaves), exchanges, compare_states(*states, SIDES))
 
 
 def _read_tree(folder: Path) -> tuple[int, HashTree]:

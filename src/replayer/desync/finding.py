@@ -208,8 +208,10 @@ def _frames_around(cursor: Cursor, tick: int) -> list[Frame]:
     return frames
 
 
-def compare_states(recorded: Snapshot, replayed: Snapshot) -> list[FieldDifference]:
-    """The fields that differ between two states, in the arena's order."""
+def compare_states(
+    recorded: Snapshot, replayed: Snapshot, names: tuple[str, str] = ("recorded", "replayed")
+) -> list[FieldDifference]:
+    """The fields that differ between two states, in the arena's order. names: what to call the two in notes."""
     if recorded.layout.hash_seed == replayed.layout.hash_seed:
         rows_by_field = differing_rows(recorded.layout, recorded.arena, replayed.arena)
         return [_difference(name, numbers, recorded, replayed) for name, numbers in rows_by_field.items()]
@@ -217,10 +219,10 @@ def compare_states(recorded: Snapshot, replayed: Snapshot) -> list[FieldDifferen
     for name in dict.fromkeys([*recorded.layout.slots, *replayed.layout.slots]):
         sides = [_sized(state, name) for state in (recorded, replayed)]
         if sides[0] is None or sides[1] is None:
-            note = f"only in the {'replayed' if sides[0] is None else 'recorded'} state"
+            note = f"only in the {names[sides[0] is None]} state"
             found.append(FieldDifference(name, 0, [], None, None, note))
         elif sides[0].shape != sides[1].shape:
-            note = f"shape {sides[0].shape} recorded, {sides[1].shape} replayed"
+            note = f"shape {sides[0].shape} {names[0]}, {sides[1].shape} {names[1]}"
             found.append(FieldDifference(name, 0, [], None, None, note))
         elif sides[0].tobytes() != sides[1].tobytes():
             found.append(FieldDifference(name, 0, [], sides[0], sides[1], "capacities differ"))

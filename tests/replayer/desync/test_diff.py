@@ -315,3 +315,31 @@ def test_runs_that_differ_from_the_start() -> None:
     with Tape("a.tape") as one, Tape("b.tape") as other:
         found = diff_tapes(one, other)
     assert (found.first_bad, found.ticks[0].fields) == (0, ("rng",))
+
+
+class Later(Drifting):
+    """A later version, with another field and a wider one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        kept = [Field(f"f{i}", "i8", (40,), hot=i % 2 == 0) for i in range(FIELD_COUNT - 1)]
+        self.state = State(
+            Schema(Field("tick", "i8"), *kept, Field(f"f{FIELD_COUNT - 1}", "i8", (40, 1)), Field("new", "i8"))
+        )
+
+    def step(self, _: Any) -> None:
+        tick = int(self.state["tick"]) + 1
+        self.state["tick"][...] = tick
+        for i in range(FIELD_COUNT):
+            self.state[f"f{i}"].reshape(-1)[:] += np.arange(40) * tick + i + (i == 4 and tick == 3)
+
+
+def test_versions_with_other_fields_are_compared_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fields that only one has, and those whose bytes differ; equal ones are not named although the hashes all differ."""
+    record("old.tape", Drifting(), 6, keyframe_interval_ticks=4)
+    record("new.tape", Later(), 6, keyframe_interval_ticks=3)
+    with Tape("old.tape") as one, Tape("new.tape") as other:
+        found = diff_tapes(one, other)
+    assert [one.fields for one in found.ticks] == [("f11", "new"), *[("new",)] * 2, *[("f4", "new")] * 4]
+    assert run(replayer.cli.main, "diff old.tape new.tape") == 1
+    assert "at tick 0:\n    f11: shape (40,) first, (40, 1) second" in capsys.readouterr().out
