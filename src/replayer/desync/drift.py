@@ -126,7 +126,10 @@ def _badness(drift: FieldDrift) -> tuple[bool, int, float, float]:
 def measure_drift(
     path: str | os.PathLike[str], world: Factory | None = None, *, progress: Progress | None = None
 ) -> DriftReport:
-    """Replay a tape interval by interval and measure what differs; one simulation, which loads each keyframe in turn.
+    """Replay a tape interval by interval and measure what differs.
+
+    Each interval has a fresh simulation, as in verify: one that went through the others would carry along what the
+    simulation keeps outside of its state, and be exact where a seek is not.
 
     Raises as Timeline does on opening.
     """
@@ -134,12 +137,11 @@ def measure_drift(
         problems = tape.check_blocks()
         if not tape.keyframes:
             return DriftReport("corrupt" if problems else tape.status, 0, 0, [], problems)
-        cursor = Cursor(tape, make_simulation(tape, world))
         intervals, compared = [], 0
         for interval in list_intervals(tape):
             if interval.final_tick == interval.place.tick:
                 continue  # The tape ends with a keyframe: the interval before has reached it.
-            count, found = _run_interval(cursor, interval)
+            count, found = _run_interval(Cursor(tape, make_simulation(tape, world)), interval)
             compared += count
             intervals.append(found)
             if progress is not None:

@@ -287,3 +287,25 @@ def test_a_damaged_tape_is_measured_where_it_can_be(monkeypatch: Any) -> None:
     record(Springs())
     Path("a.tape").write_bytes(Path("a.tape").read_bytes()[:-300])
     assert run(replayer.cli.main, "drift a.tape --sim small_worlds:Springs") in (3, 4)
+
+
+class Counting:
+    """Counts in an attribute: each keyframe lacks it."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("x", "i8")))
+        self.count = 0
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.count += 1
+        self.state["x"][()] += self.count
+
+
+def test_what_is_kept_outside_of_the_state_is_no_exact_replay(tmp_path: Path) -> None:
+    """Each interval begins with a fresh simulation, as verify and seek have it: the first tick behind a keyframe is off."""
+    path = tmp_path / "run.tape"
+    with Recorder(path, Counting(), keyframe_interval_ticks=20) as tape:
+        for _ in range(60):
+            tape.step()
+    report = measure_drift(path, Counting)
+    assert [interval.first_bad for interval in report.intervals] == [None, 21, 41]
