@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+
 import attrs
+import google_crc32c
 import pytest
 
 from recorder.errors import CorruptError, MissingTickError
@@ -13,6 +16,7 @@ from recorder.format.contents import Contents
 from recorder.format.encoder import SegmentEncoder, delta_pieces, frames_piece, full_pieces
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
+from recorder.format.journal import area_salt, encode_area_header, encode_journal_header
 from recorder.format.keyframe import encode_delta, encode_full, gather_changes
 from recorder.format.plain_data import encode_plain
 from recorder.format.recording import Recording
@@ -169,3 +173,63 @@ def test_ticks_without_a_frame_are_told_apart(monkeypatch: pytest.MonkeyPatch) -
             found.frame(tick)
         assert gone.value.damaged
     assert found.missing_ticks() == [(41, 50)]
+
+
+def one_by_one(recording: Recording, first: int, last: int) -> list[object]:
+    """What frame gives for each tick: the frame, or None where it raises, as damage or as missing."""
+    found: list[object] = []
+    for tick in range(first, last + 1):
+        try:
+            found.append(recording.frame(tick))
+        except (MissingTickError, CorruptError):
+            found.append(None)
+    return found
+
+
+@pytest.mark.parametrize("believe_index", [True, False])
+@pytest.mark.parametrize("broken", [(), (41,), (1, 61), (91,), (41, 51, 61)])
+@pytest.mark.parametrize("journal_ticks", [0, 1, 7])
+def test_runs_are_what_frame_gives(
+    monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...], journal_ticks: int, *, believe_index: bool
+) -> None:
+    """From any tick to any other, over damaged blocks and into the journal; in steps as large as what is alike."""
+    data = bytearray(make_tape(monkeypatch, 100))
+    entries = hopped(bytes(data)).segments[0].contents.entries
+    for first_tick in broken:
+        offset = next(e.offset for e in entries if e.kind == Kind.FRAMES and e.first_tick == first_tick)
+        data[offset + 75] ^= 1  # In the payload: the header is sound.
+    source = Source(0, Counted(bytes(data)).read, len(data))
+    recording = assemble([source], journal_of(range(101, 101 + journal_ticks)), believe_index=believe_index).recording
+    assert recording.last_tick == 100 + journal_ticks
+    for first, last in (
+        (1, 100 + journal_ticks),
+        (1, 1),
+        (5, 45),
+        (40, 41),
+        (41, 41),
+        (60, 61),
+        (95, 120),
+        (101, 101),
+        (103, 130),
+    ):
+        runs = list(recording.runs(first, last))
+        assert [run.first_tick for run in runs] == [first, *(run.last_tick + 1 for run in runs[:-1])]
+        assert runs[-1].last_tick == last
+        found: list[object] = []
+        for run in runs:
+            count = run.last_tick - run.first_tick + 1
+            assert (len(run.frames), run.error is None) in {(count, True), (0, False)}
+            found += run.frames or [None] * count
+        assert found == one_by_one(recording, first, last)
+        assert len(runs) <= 3 + (last - first) // FRAMES_A_BLOCK
+
+
+def journal_of(ticks: range) -> bytes:
+    """A journal of the run with id zero that holds frames of these ticks."""
+    run_id, area_bytes = bytes(16), 4096
+    area = encode_area_header(run_id, 1)
+    for tick in ticks:
+        encoded = encode_frame(tick, tick, encode_plain(tick))
+        crc = google_crc32c.extend(area_salt(run_id, 1), encoded)
+        area += struct.pack("<II", len(encoded), crc) + encoded
+    return (encode_journal_header(run_id, area_bytes) + area).ljust(64 + 2 * area_bytes, b"\0") if ticks else b""

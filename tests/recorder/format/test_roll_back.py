@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from recorder.format.encoder import SegmentEncoder, SeqReference, delta_pieces, frames_piece, full_pieces
+from recorder.format.block import HEADER_BYTES, Kind, decode_header
+from recorder.format.encoder import (
+    SegmentEncoder,
+    SeqReference,
+    delta_pieces,
+    drop_piece,
+    frames_piece,
+    full_pieces,
+    telemetry_piece,
+)
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.plain_data import encode_plain
+
+from oracle.second_reader import Reader
+from oracle.second_state import unpack
 
 
 def place_some(encoder: SegmentEncoder, first_tick: int, count: int) -> bytes:
@@ -63,3 +75,25 @@ def test_a_reference_is_set_again() -> None:
     for piece in pieces:
         encoder.place(piece)
     assert place.seq == 1
+
+
+@pytest.mark.parametrize("before", [0, 1, 4, 9])
+def test_an_encoder_that_continues_is_the_one_that_went_on(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+    """Made from the headers of the blocks that are there; also behind a DROP, telemetry and indexes."""
+    monkeypatch.setattr("recorder.format.encoder.INDEX_BLOCKS", 5)
+    header, meta = make_file_header(bytes(16), 2, 7), encode_plain({"world": None})
+    one = SegmentEncoder(header, meta, b"p" * 32)
+    data = one.start(flags=0) + place_some(one, 1, before)
+    data += one.place(drop_piece(40, 44, "full")) + one.place(telemetry_piece(1, b"rows"))
+    blocks, offset = [], header.size_bytes
+    while offset < len(data):
+        blocks.append(decode_header(data[offset : offset + HEADER_BYTES], offset))
+        offset = blocks[-1].end_offset
+    other = SegmentEncoder.continuing(header, meta, blocks, len(data), b"p" * 32)
+    following = place_some(one, 50, 7) + finish(one)
+    assert place_some(other, 50, 7) + finish(other) == following
+    found = Reader(data + following, 2)
+    assert found.seal["outcome"] == {"why": "over"}
+    assert [block.payload for block in found.blocks if block.kind == Kind.TELEMETRY] == [b"rows"]
+    (drop,) = [block for block in found.blocks if block.kind == Kind.DROP]
+    assert (drop.first_tick, unpack(drop.payload)) == (40, [{"first_tick": 40, "last_tick": 44, "why": "full"}])
