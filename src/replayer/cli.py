@@ -30,6 +30,7 @@ from replayer.certify_command import certify_tape
 from replayer.check_command import check
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
 from replayer.contracts_command import contracts
+from replayer.desync.arithmetic import processor_count
 from replayer.diff_command import diff
 from replayer.drift_command import drift
 from replayer.explain_command import explain
@@ -187,7 +188,7 @@ def verify(
     tape: Path | None = None,
     /,
     *,
-    jobs: Annotated[Positive, Parameter(name=["--jobs", "-j"])] = 1,
+    jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
     fast: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
     sim: Sim = None,
@@ -195,7 +196,7 @@ def verify(
 ) -> int:
     """Prove a tape: read every block, check the seal, re-simulate every tick and compare every hash.
 
-    Example: replay verify run.tape --jobs 2
+    Example: replay verify run.tape --jobs 4
 
     Exit code: 0 all the same, 1 desync (with a dump), 3 the same but not sealed, 4 corrupt, 5 no tape.
 
@@ -204,7 +205,7 @@ def verify(
     tape
         The tape; by default the newest in recordings/.
     jobs
-        Processes that re-simulate side by side.
+        Processes that re-simulate side by side; by default as many as there are processors.
     fast
         Only read the blocks' headers and check the seal; no simulation is needed.
     as_json
@@ -224,7 +225,7 @@ def verify(
         report = verify_tape(
             path,
             factory_of(sim),
-            jobs=jobs,
+            jobs=jobs or processor_count(),
             progress=lambda done, _: show(done),
             dump_folder=dump_folder or path.parent,
         )
