@@ -189,10 +189,18 @@ def killed(history: Sequence[Operation], count: int, torn: float = 1.0) -> Image
 
 
 def powerless(
-    history: Sequence[Operation], count: int, numbers: random.Random, journals: Sequence[bytes] = ()
+    history: Sequence[Operation],
+    count: int,
+    numbers: random.Random,
+    journals: Sequence[bytes] = (),
+    *,
+    whole: bool = False,
 ) -> Image:
-    """The disk when the power went during operation number count - 1; numbers decides on every sector."""
-    return disk_after(history, count, numbers.random()).image_without_power(numbers, journals)
+    """The disk when the power went during operation number count - 1; numbers decides on every sector.
+
+    whole: right behind that operation, before the next one, a sync for example, had any effect.
+    """
+    return disk_after(history, count, 1.0 if whole else numbers.random()).image_without_power(numbers, journals)
 
 
 def every_kill(files: MemoryFiles) -> Iterator[Image]:

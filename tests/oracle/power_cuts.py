@@ -46,6 +46,7 @@ RUNS = {
     "split": Run(sync="block", split=700),
     "ring": Run(sync="block", keep=12),
     "failing sync": Run(sync="block", fail_kind="fdatasync", fail_k=6),
+    "failing sync of a seal": Run(sync="by flushes", flush_every=11, split=1500, fail_kind="fdatasync", fail_k=4),
     "failing append": Run(sync="block", fail_kind="append", fail_k=9),
 }
 
@@ -125,7 +126,9 @@ def check_cut(
     is_ring: bool = False,
 ) -> str | None:
     """Cut the power during operation number count - 1 of the history; what promise is broken, if any."""
-    image = powerless(files.history, count, numbers)
+    before_sync = count > 1 and files.history[count - 1].kind == "fdatasync" and numbers.random() < 0.5
+    count -= before_sync
+    image = powerless(files.history, count, numbers, whole=before_sync)
     durable_tick = max((tick for operations, tick in synced.items() if operations <= count), default=-1)
     try:
         assembled = _assemble(image)

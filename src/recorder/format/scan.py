@@ -11,7 +11,6 @@ Invariants:
 
 from __future__ import annotations
 
-import contextlib
 import struct
 from typing import Any
 
@@ -138,9 +137,7 @@ class _Scan:
         self._marker = marker
         self._durable_bytes = 0
         self._sealed_offset = -1  # Of the END block that the last trailer names.
-        self._closed = False  # The file ends with a trailer, so that nothing before it was cut off.
-        with contextlib.suppress(CorruptError):
-            self._closed = decode_trailer(read(max(0, size_bytes - TRAILER_BYTES), TRAILER_BYTES), 0)[0] == marker
+        self._closed = _is_closed(read, size_bytes, marker)
         self.part = make_part([], 0)
         self.indexes: list[Entry] = []
         self.damages = damages
@@ -257,6 +254,24 @@ class _Scan:
         known = (error.kind, error.ticks) if isinstance(error, CorruptError) else (None, None)
         # Whether it is torn is judged when all headers are known.
         self.damages.append(Damage(offset, end_offset, _what(error), False, 0, *known))
+
+
+def _is_closed(read: Read, size_bytes: int, marker: bytes) -> bool:
+    """Whether the file ends with END and its trailer, so that all before them was durable.
+
+    A trailer alone does not say that: both are appended at once, and a power cut before they are synced may lose the
+    sectors of one and keep those of the other.
+    """
+    try:
+        place = max(0, size_bytes - TRAILER_BYTES)
+        own_marker, end_offset = decode_trailer(read(place, TRAILER_BYTES), place)
+        if own_marker != marker or end_offset >= place:
+            return False
+        end = read_header(read, end_offset, marker)
+        read_payload(read, end)
+    except (CorruptError, TornError):
+        return False
+    return end.kind == Kind.END and end.end_offset == place
 
 
 def _what(error: CorruptError | TornError) -> str:

@@ -52,7 +52,7 @@ def test_damaged_content_is_named_with_kind_and_ticks(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     blocks = make_tape(path)
     data = path.read_bytes()
-    for block in blocks:
+    for block in blocks[:-1]:
         path.write_bytes(destroy(data, block, "payload"))
         (problem,) = (found for found in reported(path)[1] if found.offset == block.offset)
         assert (problem.kind, problem.ticks) == (NAMES[block.kind], ticks_of(block))
@@ -76,13 +76,16 @@ def test_a_destroyed_header_is_named_with_the_missing_ticks(tmp_path: Path, how:
         end_offset = block.offset + HEADER_BYTES + -(-block.stored // 8) * 8
         end_offset = len(data) if block is blocks[-1] else end_offset  # Without END its trailer is none.
         assert (damage.offset, damage.end_offset, damage.kind) == (block.offset, end_offset, None)
+        if block is blocks[-1]:  # Nothing says that END was durable: a power cut may leave the same.
+            assert (damage.torn, problems) == (True, [])
+            continue
         assert [(found.offset, found.what) for found in problems] == [(damage.offset, damage.what)]
         if block.kind == FRAMES or (block.kind, block.first_tick) == (FULL, 0):
             assert damage.ticks == ticks_of(block)
             assert "missing" in damage.what
         else:
             assert damage.ticks is None
-            assert block.seq > len(blocks) - 2 or "no ticks are missing" in damage.what
+            assert "no ticks are missing" in damage.what
 
 
 def test_several_destroyed_blocks_in_a_row(tmp_path: Path) -> None:
