@@ -14,7 +14,7 @@ import numpy as np
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.frame import Frame
-from replayer.desync.place import Place, find_place
+from replayer.desync.place import Place, find_place, watched_advance
 from sim.kernel.changes import differing_rows
 from sim.kernel.hash_tree import BLOCK_BYTES
 from sim.kernel.schema import COUNTS_FIELD, Layout
@@ -111,9 +111,13 @@ def find_desync(
     tick, matched = start_tick, True
     replayed, before = cursor.state.snapshot(), None
     hashes: list[int] = []
+    steps = []
     while matched and tick < bad_tick:
         before = replayed
-        cursor.advance()
+        if tick + 1 == bad_tick:  # Watched now: with state outside of the state it may do something else the next time.
+            steps = watched_advance(cursor, before)
+        else:
+            cursor.advance()
         tick += 1
         replayed = cursor.state.snapshot()
         hashes.append(replayed.hash())
@@ -133,7 +137,7 @@ def find_desync(
         or (make_cursor is not None and not _gives(make_cursor(), start_tick, hashes))
     ):
         note = NOT_DETERMINISTIC
-    place = find_place(cursor, tape.frame(tick), before, replayed) if not matched else Place()
+    place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else Place()
     cursor.leave()
     return Finding(
         tick=tick,

@@ -6,6 +6,7 @@ frame has no hashes of phases, those are named that write what is wrong, as far 
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import attrs
@@ -35,14 +36,20 @@ class Place:
     writers: list[str] = attrs.field(factory=list)
 
 
-def find_place(cursor: Cursor, frame: Frame, before: Snapshot | None, replayed: Snapshot) -> Place:
-    """Look at the bad tick, the one of frame; before: the state it begins with. The cursor is moved."""
+def find_place(
+    cursor: Cursor, frame: Frame, before: Snapshot | None, replayed: Snapshot, steps: list[PhaseStep]
+) -> Place:
+    """Look at the bad tick, the one of frame; before: the state it begins with. The cursor is moved.
+
+    steps: what the phases of the tick did when it was seen to be bad; if there are none, the tick is run once more.
+    """
     names = list(replayed.layout.slots)
     replayed_hashes = replayed.field_hashes()
     fields = None
     if frame.field_hashes and len(frame.field_hashes) == len(replayed_hashes):
         fields = differing_fields(names, frame.field_hashes, replayed_hashes)
-    steps = _watch(cursor, frame.tick, before, replayed) if before is not None else []
+    if not steps and before is not None:
+        steps = _watch(cursor, frame.tick, before, replayed)
     if not steps:
         return Place(fields)
     recorded = [frame.phase_hashes[at : at + 2] for at in range(0, len(frame.phase_hashes), 2)]
@@ -53,7 +60,7 @@ def find_place(cursor: Cursor, frame: Frame, before: Snapshot | None, replayed: 
 
 
 @attrs.frozen
-class _Step:
+class PhaseStep:
     """What one phase of the replayed tick did.
 
     Attributes:
@@ -67,9 +74,12 @@ class _Step:
     written: list[str]
 
 
-def _watch(cursor: Cursor, tick: int, before: Snapshot, replayed: Snapshot) -> list[_Step]:
-    """The phases of the tick, run once more; none if the simulation has none, or now does something else."""
-    steps: list[_Step] = []
+def watched_advance(cursor: Cursor, before: Snapshot) -> list[PhaseStep]:
+    """Advance the cursor from before by one tick; what each phase did, nothing if the simulation has none.
+
+    Raises as Cursor.advance does.
+    """
+    steps: list[PhaseStep] = []
     last = before
 
     def after(phase: str) -> None:
@@ -78,13 +88,21 @@ def _watch(cursor: Cursor, tick: int, before: Snapshot, replayed: Snapshot) -> l
         same_layout = now.layout.hash_seed == last.layout.hash_seed
         names = list(now.layout.slots)
         written = differing_fields(names, last.field_hashes(), now.field_hashes()) if same_layout else names
-        steps.append(_Step(phase, (now.hash() & 0xFFFF).to_bytes(2, "big"), written))
+        steps.append(PhaseStep(phase, (now.hash() & 0xFFFF).to_bytes(2, "big"), written))
         last = now
 
+    with ExitStack() as watching:
+        with suppress(TypeError):  # It has no phases, or they cannot be replaced.
+            watching.enter_context(watched_phases(cursor.simulation, after))
+        cursor.advance()
+    return steps
+
+
+def _watch(cursor: Cursor, tick: int, before: Snapshot, replayed: Snapshot) -> list[PhaseStep]:
+    """The phases of the tick, run once more; none if the simulation has none, or now does something else."""
     try:
         cursor.put(tick - 1, before)
-        with watched_phases(cursor.simulation, after):
-            cursor.advance()
-    except (TypeError, RecordingError):
+        steps = watched_advance(cursor, before)
+    except RecordingError:
         return []
     return steps if cursor.state.hash() == replayed.hash() else []

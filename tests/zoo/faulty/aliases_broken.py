@@ -1,0 +1,25 @@
+"""Cause 5: aliases: two names of one array, and a view into another, which ``load`` makes arrays of their own."""
+
+import numpy as np
+
+
+class SplitAlias:
+    def __init__(self):
+        self.places = np.arange(4)
+        self.seen = self.places
+
+    def step(self, inputs):
+        self.places += 1
+        self.places[0] = self.seen.sum() % 1009
+
+    def save(self):
+        return {"places": self.places, "seen": self.seen}
+
+    def load(self, saved):
+        self.places, self.seen = saved["places"].copy(), saved["seen"].copy()
+
+
+class LostView(SplitAlias):
+    def __init__(self):
+        super().__init__()
+        self.seen = self.places[1:3]

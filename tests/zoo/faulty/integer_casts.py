@@ -1,0 +1,21 @@
+"""Cause 13: integers of another width. A stand-in: ``int`` is written as what it was on Windows before NumPy 2."""
+
+import numpy as np
+
+from zoo.flock import Flock
+
+
+class Int32Cast(Flock):
+    def move(self, inputs):
+        super().move(inputs)
+        if self.tick >= 25:
+            keys = self.state["x"].astype(np.int32) * np.int32(500_000_021)  # HERE: Int32Cast
+            self.state["x"][:] = keys >> 7
+
+
+class NarrowSum(Flock):
+    def graze(self, inputs):
+        super().graze(inputs)
+        if self.tick >= 19:
+            heads = abs(self.state["x"]).sum(dtype=np.int8)  # HERE: NarrowSum
+            self.state["energy"][6] = heads

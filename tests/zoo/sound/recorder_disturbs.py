@@ -1,0 +1,27 @@
+"""Cause 12: the recorder disturbs the run. Here nobody notices it."""
+
+import numpy as np
+
+from zoo.flock import Flock
+
+
+class SavingForgets:
+    def __init__(self):
+        self.x, self.pending = np.arange(8), []
+
+    def step(self, inputs):
+        self.pending = [*self.pending, int(self.x.sum()) % 5][-3:]
+        self.x[1:] += self.x[:-1] % 3
+        self.x[0] += sum(self.pending)
+
+    def save(self):
+        return {"x": self.x, "pending": np.array(self.pending, "i8")}
+
+    def load(self, saved):
+        self.x, self.pending = saved["x"].copy(), saved["pending"].tolist()
+
+
+class CountsThreads(Flock):
+    def move(self, inputs):
+        super().move(inputs)
+        self.state["x"][30] += 2
