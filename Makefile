@@ -1,5 +1,6 @@
 # make demo   make the environment, record the shipped scenario, seek in it, verify it
 # make test   run the tests
+# make test-long   those that make test leaves out, since it has some of their kind
 # make lint   formatting, lint, types, import rules
 # make test-pythons   the tests on every Python from 3.11 that is installed here
 # make test-exact     only those tests on every Python from 3.11 that depend on it most: hashes, golden tapes, forks
@@ -11,7 +12,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_TAPE := recordings/demo.tape
 
-.PHONY: demo test test-pythons test-exact test-oldest lint bench clean
+.PHONY: demo test test-long test-pythons test-exact test-oldest lint bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -23,6 +24,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist loadgroup tests
 	$(BIN)/pytest README.md docs  # By one process: the blocks of a page build on each other.
+
+test-long: $(VENV)/.tested
+	$(BIN)/pytest -n 2 --dist loadgroup -m long tests
 
 test-pythons:
 	tools/test_pythons.sh

@@ -269,6 +269,11 @@ CASES = [
     Case(8, "zoo.meadows:Greening", "meadow versions", {"contracts": "births"}),
 ]
 CLAIMS = [(case, tool) for case in CASES for tool in case.claims]
+# An explanation takes seconds: of three one is asked for in each run of the tests, all of them by make test-long.
+ASKED = [
+    pytest.param(case, tool, marks=pytest.mark.long if tool == "explain" and number % 3 else ())
+    for number, (case, tool) in enumerate(CLAIMS)
+]
 
 
 def marked(path: Path, name: str) -> list[int]:
@@ -402,7 +407,7 @@ def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Ca
     assert (truth.phase is not None) == hasattr(as_simulation(specimen.faulty()), "phases")
 
 
-@pytest.mark.parametrize(("case", "tool"), CLAIMS, ids=lambda value: value if isinstance(value, str) else value.name)
+@pytest.mark.parametrize(("case", "tool"), ASKED, ids=lambda value: value if isinstance(value, str) else value.name)
 def test_what_a_tool_claims_to_know_is_right(case: Case, tool: str, zoo: Callable[[Case], Specimen]) -> None:
     """The planted line or cause is named; where the table says that it is missed today, it still is."""
     skip_without_features(case)

@@ -52,7 +52,9 @@ def test_both_meadows_have_the_same_state_at_every_tick(data: st.DataObject, tic
         followed.step(inputs[followed.tick] if followed.tick < len(inputs) else [])
 
 
-@pytest.mark.parametrize("name", ["quiet-meadow", "boom-and-crash", "arms-race"])
+@pytest.mark.parametrize(
+    "name", ["arms-race", *(pytest.param(name, marks=pytest.mark.long) for name in ("quiet-meadow", "boom-and-crash"))]
+)
 def test_the_shipped_scenarios_are_those_of_the_oracle(name: str) -> None:
     """Sixty ticks with their scheduled inputs: what test_exactness.py calls golden is right, too."""
     config = load_scenario(name).config
