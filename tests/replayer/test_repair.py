@@ -71,7 +71,8 @@ def test_each_block_destroyed_in_turn(tmp_path: Path, name: str, how: str) -> No
         with Tape(target) as tape:
             assert tape.sealed
             assert tape.outcome == ({"reason": "tea"} if block.kind != END else {"reason": "repaired"})
-            assert tape.meta["repaired"] == {"from": "run.tape", "status": "corrupt"}
+            status = "corrupt" if block.kind != END else "incomplete"  # A power cut may leave the same of END.
+            assert tape.meta["repaired"] == {"from": "run.tape", "status": status}
 
 
 @pytest.fixture

@@ -56,7 +56,8 @@ def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, s
     assert reading.found.states.items() >= least.states.items(), start
     if reading.problems:
         first = min(original.places(number, start, end))
-        assert any(first <= offset < end for offset in reading.offsets), (start, reading.problems)
+        # Of a seal that became a clean end of zeros is said, behind the last block, that it is gone.
+        assert any(first <= offset <= end for offset in reading.offsets), (start, reading.problems)
 
 
 @pytest.mark.parametrize(
