@@ -76,9 +76,13 @@ def enter_folder(namespace: dict[str, object]) -> None:
 
 
 def leave_folder(namespace: dict[str, object]) -> None:
-    """Go back and throw the page's files away."""
+    """Go back and throw the page's files away, and the modules that were imported from them."""
+    folder = namespace["folder"].name  # type: ignore[attr-defined]
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(folder + os.sep):
+            del sys.modules[name]  # Another page may have one of the same name.
     os.chdir(namespace["before"])  # type: ignore[arg-type]
-    sys.path.remove(namespace["folder"].name)  # type: ignore[attr-defined]
+    sys.path.remove(folder)
     namespace["folder"].cleanup()  # type: ignore[attr-defined]
 
 
