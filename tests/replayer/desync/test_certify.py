@@ -143,7 +143,7 @@ has_kernels = pytest.mark.skipif(
     ("name", "guilty", "field"),
     [
         pytest.param("Exp", "SIMD level", "y", marks=can_turn_simd_off),
-        ("SetOrder", "hash seed", "x"),
+        pytest.param("SetOrder", "hash seed", "x", marks=pytest.mark.long),  # The zoo has one of its kind.
         pytest.param("Dot", "BLAS kernel", "y", marks=has_kernels),
     ],
 )
