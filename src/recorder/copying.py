@@ -25,14 +25,14 @@ from recorder.format.encoder import (
     SeqReference,
     delta_pieces,
     drop_piece,
-    frames_piece,
     full_pieces,
     make_piece,
+    pieces_of_frames,
 )
 from recorder.format.file_header import MAGIC, make_file_header
 from recorder.format.frame import Frame
 from recorder.format.keyframe import encode_full
-from recorder.format.limits import FRAMES_RAW_BYTES, PIECE_RAW_BYTES
+from recorder.format.limits import PIECE_RAW_BYTES
 from recorder.format.places import OptionalBlock, optional_blocks
 from recorder.format.plain_data import encode_plain
 from recorder.format.recording import KeyframePlace, Recording
@@ -71,19 +71,8 @@ class TapeCopy:
 
     def frames(self, frames: Sequence[Frame]) -> None:
         """Add frames of consecutive ticks."""
-        group: list[bytes] = []
-        size, first = 0, 0
-        for frame in frames:
-            encoded = frame.encode()
-            if group and size + len(encoded) > FRAMES_RAW_BYTES:
-                self._log.put([frames_piece(first, len(group), b"".join(group))])
-                group, size = [], 0
-            if not group:
-                first = frame.tick
-            group.append(encoded)
-            size += len(encoded)
-        if group:
-            self._log.put([frames_piece(first, len(group), b"".join(group))])
+        for piece in pieces_of_frames(frames):
+            self._log.put([piece])
         self._log.write()
 
     def full(self, tick: int, snapshot: Snapshot, *, rebuilt: bool = False) -> None:

@@ -29,10 +29,8 @@ from recorder.errors import (
 from recorder.format.assembly import Assembled, Source, assemble
 from recorder.format.block import Flags, Kind
 from recorder.format.contents import NoTapeError, hop
-from recorder.format.encoder import SegmentEncoder, frames_piece, make_piece
+from recorder.format.encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.file_header import make_file_header
-from recorder.format.frame import Frame
-from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segment import Segment
 from recorder.logfile import IO, NOT_OURS, Files, TapeFiles
 from recorder.names import segment_path
@@ -251,8 +249,8 @@ def _open_for_writing(
     ]
     log = SegmentedLog(files, io, encoder, meta_maker(described), syncs=syncs, tell_durable=tell_durable, past=past)
     frames = assembled.recording.journal
-    for group in _blocks_of(frames):
-        log.put([frames_piece(group[0].tick, len(group), b"".join(frame.encode() for frame in group))])
+    for piece in pieces_of_frames(frames):
+        log.put([piece])
     meta = encode_small({**described, "resumed_at_tick": assembled.recording.last_tick}, "the description of the world")
     log.put([make_piece(Kind.META, meta, 0, flags=Flags.SESSION_START)])
     log.write()
@@ -287,16 +285,3 @@ def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
     seal = previous.contents.seal if previous is not None and previous.clip is None else None
     header = attrs.evolve(make_file_header(header.run_id, header.segment, header.first_seq), marker=header.marker)
     return SegmentEncoder.continuing(header, meta, blocks, contents.good_end, seal.digest if seal is not None else b"")
-
-
-def _blocks_of(frames: Sequence[Frame]) -> list[list[Frame]]:
-    """Frames in groups that fill a block each."""
-    groups: list[list[Frame]] = []
-    size = 0
-    for frame in frames:
-        size += len(frame.encode())
-        if not groups or size > FRAMES_RAW_BYTES:
-            groups.append([])
-            size = len(frame.encode())
-        groups[-1].append(frame)
-    return groups

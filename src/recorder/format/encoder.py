@@ -14,7 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import attrs
@@ -22,8 +22,9 @@ import google_crc32c
 
 from recorder.format.block import BlockHeader, Codec, Flags, Kind, compress, encode_header, pad
 from recorder.format.file_header import FileHeader, encode_file_header, make_file_header
+from recorder.format.frame import Frame
 from recorder.format.index import Entry, PartSummary, encode_index, entry_of, summarize
-from recorder.format.limits import BLOCK_RAW_BYTES_MAX, INDEX_BLOCKS, PIECE_RAW_BYTES
+from recorder.format.limits import BLOCK_RAW_BYTES_MAX, FRAMES_RAW_BYTES, INDEX_BLOCKS, PIECE_RAW_BYTES
 from recorder.format.plain_data import encode_plain
 from recorder.format.seal import DIGEST_BYTES, Seal, encode_seal, encode_trailer
 
@@ -104,6 +105,23 @@ def frames_piece(first_tick: int, count: int, payload: bytes, flags: int = 0) ->
     """A FRAMES block of count frames from first_tick on."""
     assert count > 0
     return make_piece(Kind.FRAMES, payload, first_tick, tick_count=count, flags=flags)
+
+
+def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:
+    """FRAMES blocks of frames of consecutive ticks, each as full as a block may be; a longer frame has one of its own."""
+    group: list[bytes] = []
+    size, first = 0, 0
+    for frame in frames:
+        encoded = frame.encode()
+        if group and size + len(encoded) > FRAMES_RAW_BYTES:
+            yield frames_piece(first, len(group), b"".join(group))
+            group, size = [], 0
+        if not group:
+            first = frame.tick
+        group.append(encoded)
+        size += len(encoded)
+    if group:
+        yield frames_piece(first, len(group), b"".join(group))
 
 
 def full_pieces(tick: int, payload: memoryview, flags: int = 0) -> tuple[list[Piece], SeqReference]:
