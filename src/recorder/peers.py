@@ -18,9 +18,7 @@ from recorder.reading import OpenTape
 from sim.kernel.hash_tree import HashTree
 from sim.kernel.state import Snapshot
 
-WAITING_MAX = (
-    100_000  # Hashes of ticks that are still to come; a peer that is further ahead than that is not in lockstep.
-)
+WAITING_MAX = 100_000  # Hashes of ticks to come; a peer that is further ahead is not in lockstep.
 KEPT_TICKS = 1024  # Own hashes at hand; those of older ticks are read from the tape.
 
 
@@ -57,11 +55,7 @@ class PeerHashes:
         """Our own hash of an older tick. Raises MissingTickError if it is not kept any more."""
         self._flush()
         with OpenTape(self._tape) as opened:
-            recording = opened.assemble().recording
-            place = recording.keyframe_after(tick)
-            if place is not None and place.tick == tick:
-                return recording.snapshot(place).hash()
-            return recording.frame(tick).state_hash
+            return opened.assemble().recording.state_hash(tick)
 
     def _compare(self, tick: int, own: int, said: int, now: int, snapshot: Callable[[], Snapshot]) -> None:
         if own == said:

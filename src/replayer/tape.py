@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 import numpy.typing as npt
 
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.block import Kind
 from recorder.format.contents import Damage
 from recorder.format.drop import Drop
@@ -191,19 +191,17 @@ class Tape:
         """The first keyframe at or after tick."""
         return self.recording.keyframe_after(tick)
 
+    def keyframe_at(self, tick: int) -> KeyframePlace | None:
+        """The keyframe of this very tick."""
+        return self.recording.keyframe_at(tick)
+
     def snapshot(self, place: KeyframePlace) -> Snapshot:
         """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
         return self.recording.snapshot(place)
 
     def state_hash(self, tick: int) -> int:
         """The recorded hash of the state at tick. Raises as frame and snapshot do."""
-        try:
-            return self.frame(tick).state_hash
-        except (MissingTickError, CorruptError, TornError):
-            place = self.keyframe_after(tick)
-            if place is None or place.tick != tick:
-                raise
-            return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
+        return self.recording.state_hash(tick)
 
     def telemetry(self) -> dict[str, npt.NDArray[Any]]:
         """The figures that the simulation gave of its ticks: columns of equal length by name.

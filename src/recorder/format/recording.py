@@ -20,10 +20,10 @@ import numpy.typing as npt
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnsupportedVersionError
 from recorder.format.block import OPTIONAL_KIND, Kind
 from recorder.format.contents import read_header, read_payload
-from recorder.format.drop import Drop, decode_drop
+from recorder.format.drop import Drop
 from recorder.format.frame import Frame, decode_frames
 from recorder.format.gaps import drop_at, gap_at, share_out
-from recorder.format.index import Entry, Part, entry_of
+from recorder.format.index import Entry, entry_of
 from recorder.format.keyframe import decode_delta, decode_full
 from recorder.format.places import TICK_MAX, FrameRun, KeyframePlace, Place
 from recorder.format.segment import WINDOW_BYTES, Segment
@@ -135,32 +135,17 @@ class Recording:
         if Kind.DROP in self._kinds:
             for segment, part in ((one, lazy.load()) for one in self.segments for lazy in one.parts):
                 for row in np.flatnonzero(part.columns["kind"] == Kind.DROP):
-                    drop = self._read_drop(segment, part, int(row))
+                    drop = segment.drop(part, int(row))
                     found += [drop] if drop is not None else []
         try:
             return share_out([*self._gaps, (self.last_tick + 1, TICK_MAX)], found) if found else []
         except MissingTickError:
             return share_out([(0, TICK_MAX)], found)
 
-    @staticmethod
-    def _read_drop(segment: Segment, part: Part, row: int) -> Drop | None:
-        entry = part.entry(row)
-        try:
-            return decode_drop(segment.joined(entry, part.end_of(row)), entry.offset)
-        except (CorruptError, TornError):
-            return None  # Its ticks are missing all the same; the damaged block is reported where blocks are checked.
-
     @functools.cached_property
     def _kinds(self) -> set[int]:
         """The kinds of blocks on the tape."""
-        kinds: set[int] = set()
-        for segment in self.segments:
-            seal = segment.contents.seal
-            if segment.contents.by_index and seal is not None and seal.counts:
-                kinds |= set(seal.counts)
-            else:
-                kinds |= {int(kind) for part in segment.parts for kind in np.unique(part.load().columns["kind"])}
-        return kinds
+        return {kind for segment in self.segments for kind in segment.kinds()}
 
     @property
     @_by_any_means
@@ -305,6 +290,21 @@ class Recording:
         """The first keyframe at or after tick."""
         return self.believing_index(lambda: self._keyframe_after(min(max(0, tick), TICK_MAX)))
 
+    def keyframe_at(self, tick: int) -> KeyframePlace | None:
+        """The first keyframe of this very tick."""
+        place = self.keyframe_after(tick)
+        return place if place is not None and place.tick == tick else None
+
+    def state_hash(self, tick: int) -> int:
+        """The recorded hash of the state at tick. Raises as frame and snapshot do."""
+        try:
+            return self.frame(tick).state_hash
+        except (MissingTickError, CorruptError, TornError):
+            place = self.keyframe_at(tick)
+            if place is None:
+                raise
+            return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
+
     def _keyframe_after(self, tick: int) -> KeyframePlace | None:
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
         while start > 0 and self._places[start - 1].summary.last_tick >= tick:
@@ -331,8 +331,7 @@ class Recording:
         if full is None:
             raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
         baseline = self._full(full)
-        payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
-        tick, snapshot = decode_delta(payload, baseline, place.entry.offset)
+        tick, snapshot = decode_delta(self.payload(place), baseline, place.entry.offset)
         return _of_tick(tick, snapshot, place.entry)
 
     def _full(self, place: KeyframePlace) -> Snapshot:
@@ -386,8 +385,7 @@ class Recording:
     def _read_full(self, place: KeyframePlace) -> Snapshot | RecordingError:
         """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
         try:
-            payload = self._by_number[place.segment].joined(place.entry, place.end_offset)
-            tick, snapshot = decode_full(payload, place.entry.offset)
+            tick, snapshot = decode_full(self.payload(place), place.entry.offset)
             return _of_tick(tick, snapshot, place.entry)
         except (CorruptError, TornError) as error:
             return error

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from recorder.errors import CorruptError, TornError
 from recorder.format.block import Flags
 from recorder.format.contents import Contents, LazyPart, Read, read_header, read_payload
-from recorder.format.index import Entry, entry_of
+from recorder.format.drop import Drop, decode_drop
+from recorder.format.index import Entry, Part, entry_of
 from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
 from recorder.format.scan import scan_contents
 
@@ -54,6 +57,21 @@ class Segment:
             before = None
         self.take(scan_contents(self._read, self.contents.size_bytes))
         return before != self.contents.entries
+
+    def kinds(self) -> set[int]:
+        """The kinds of blocks in it; those that END counts, where the index is read."""
+        seal = self.contents.seal
+        if self.contents.by_index and seal is not None and seal.counts:
+            return set(seal.counts)
+        return {int(kind) for part in self.parts for kind in np.unique(part.load().columns["kind"])}
+
+    def drop(self, part: Part, row: int) -> Drop | None:
+        """What the DROP block in this row of the part says; None if it is damaged, which is told with the blocks."""
+        entry = part.entry(row)
+        try:
+            return decode_drop(self.joined(entry, part.end_of(row)), entry.offset)
+        except (CorruptError, TornError):
+            return None  # Its ticks are missing all the same.
 
     def joined(self, entry: Entry, end_offset: int) -> bytes:
         """The payload of a block and of those that continue it. Raises CorruptError or TornError."""

@@ -199,8 +199,8 @@ def _first_states(one: Tape, other: Tape, tick: int) -> list[FieldDifference] | 
     """How the states of the first common tick differ, which need not have a frame; None if a keyframe is missing."""
     states = []
     for tape in (one, other):
-        place = tape.keyframe_after(tick)
-        if place is None or place.tick != tick:
+        place = tape.keyframe_at(tick)
+        if place is None:
             return None
         try:
             states.append(tape.snapshot(place))

@@ -173,11 +173,9 @@ def _run_interval(cursor: Cursor, interval: Interval) -> tuple[int, IntervalDrif
 
 
 def _recorded_at(tape: Tape, tick: int) -> Snapshot | None:
-    place = tape.keyframe_after(tick)
-    if place is None or place.tick != tick:
-        return None
+    place = tape.keyframe_at(tick)
     try:
-        return tape.snapshot(place)
+        return tape.snapshot(place) if place is not None else None
     except (CorruptError, TornError):
         return None  # Reported with its own interval.
 

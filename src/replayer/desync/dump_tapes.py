@@ -86,7 +86,7 @@ def _read_tree(folder: Path) -> tuple[int, HashTree]:
 def _state(folder: Path, tick: int) -> Snapshot:
     path = folder / STATE
     with Tape(path if path.exists() else folder / RUN) as tape:
-        place = tape.keyframe_after(tick)
+        place = tape.keyframe_at(tick)
         if place is None:
             raise CorruptError(0, f"the dump has no state of tick {tick}")
         return tape.snapshot(place)
