@@ -9,8 +9,7 @@ import numpy as np
 
 from recorder import Recorder
 
-from oracle.second_reader import Tape
-from oracle.second_state import field_of
+from oracle.second_checks import CheckedTape, field_of
 
 Live = dict[int, tuple[int, bytes, dict[str, np.ndarray]]]  # By tick: state hash, arena, fields.
 
@@ -30,7 +29,7 @@ def record_live(path: Path, simulation: Any, inputs: list[Any], **settings: Any)
     return live
 
 
-def assert_agrees(found: Tape, live: Live, inputs: list[Any], first_tick: int = 0) -> None:
+def assert_agrees(found: CheckedTape, live: Live, inputs: list[Any], first_tick: int = 0) -> None:
     """What the second reader finds, from first_tick on, is what the live run was."""
     frames = list(found.frames())
     last_tick = first_tick + len(frames)
@@ -49,7 +48,7 @@ def assert_agrees(found: Tape, live: Live, inputs: list[Any], first_tick: int = 
             assert field[: len(values)].tobytes() == values.tobytes() if values.ndim else field == values
 
 
-def assert_whole(found: Tape, live: Live, inputs: list[Any], interval_ticks: int, full_every: int) -> None:
+def assert_whole(found: CheckedTape, live: Live, inputs: list[Any], interval_ticks: int, full_every: int) -> None:
     """It is a sealed tape of the whole run, with keyframes where they were asked for."""
     assert_agrees(found, live, inputs)
     assert [frame[0] for frame in found.frames()] == list(range(1, len(inputs) + 1))

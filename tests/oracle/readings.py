@@ -13,6 +13,7 @@ from replayer.tape import Tape
 from replayer.verify import check_seal
 
 from oracle import second_reader
+from oracle.second_checks import CheckedTape
 
 Range = tuple[int, int, int]  # Number of a file, offset, end offset.
 
@@ -102,7 +103,7 @@ def read_everything(path: Path) -> Reading:
 
 def truth_of(path: Path) -> Found:
     """The same of an undamaged tape, by the second reader."""
-    tape = second_reader.Tape(path)
+    tape = CheckedTape(path)
     frames = {tick: (state_hash, inputs) for tick, state_hash, inputs in tape.frames()}
     states = {keyframe.tick: (keyframe.is_full, keyframe.state_hash, keyframe.arena) for keyframe in tape.keyframes()}
     return Found(frames, states, tape.meta, tape.seal is not None and tape.seal["final"])

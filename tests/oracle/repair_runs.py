@@ -10,8 +10,8 @@ from recorder import Recorder
 from recorder.format.block import HEADER_BYTES
 from replayer.verify import check_seal, verify_tape
 
-from oracle import second_reader
 from oracle.live_runs import Live, look_at
+from oracle.second_checks import CheckedTape
 from oracle.second_reader import Reader
 from small_worlds import Walkers
 
@@ -48,12 +48,12 @@ def destroy(data: bytes, block: Any, how: str) -> bytes:
 
 def all_blocks(path: Path) -> list[Any]:
     """All blocks of the repaired tape, read by the second reader, which is strict about everything."""
-    return second_reader.Tape(path).blocks
+    return CheckedTape(path).blocks
 
 
 def assert_right(target: Path, live: Live, lost: range, make: Any) -> None:
     """All frames but the lost ones, and states as they were live; the lost ones as a DROP; nothing is wrong with it."""
-    found = second_reader.Tape(target)
+    found = CheckedTape(target)
     frames = {tick: state_hash for tick, state_hash, _ in found.frames()}
     first = next(found.keyframes()).tick
     assert frames == {tick: live[tick][0] for tick in range(first + 1, max(live) + 1) if tick not in lost}

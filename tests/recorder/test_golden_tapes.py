@@ -15,7 +15,7 @@ import replayer
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.file_header import MAJOR, MINOR
 
-import oracle.second_reader
+from oracle.second_checks import CheckedTape
 from small_worlds import Herd, Saved, Walkers
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def test_the_second_reader_agrees(version: str, name: str, tmp_path: Path) -> No
     golden = Golden(version, name)
     if name == "flipped":
         with pytest.raises(AssertionError):
-            oracle.second_reader.Tape(golden.path)
+            CheckedTape(golden.path)
         return
     found = read_whole_part(golden.path, tmp_path)
 
@@ -106,12 +106,12 @@ def test_the_second_reader_agrees(version: str, name: str, tmp_path: Path) -> No
     assert is_whole is (golden.status == "intact")
 
 
-def read_whole_part(path: Path, folder: Path) -> oracle.second_reader.Tape:
+def read_whole_part(path: Path, folder: Path) -> CheckedTape:
     """A tape as the second reader, which takes no torn one, finds it."""
     data, part = path.read_bytes(), folder / path.name
     for end in range(len(data), 0, -1):
         try:
-            return oracle.second_reader.Tape(path if end == len(data) else part)
+            return CheckedTape(path if end == len(data) else part)
         except AssertionError:
             part.write_bytes(data[: end - 1])
     raise AssertionError(path)

@@ -19,8 +19,8 @@ from google_crc32c import value as crc32c
 from recorder import Recorder
 from sim import Blob, Field, Schema, State
 
-from oracle.second_reader import COLUMNS, CONTINUATION, END, HEADER, Reader, read_journal
-from oracle.second_state import extension, unpack
+from oracle.second_checks import COLUMNS
+from oracle.second_reader import CONTINUATION, END, HEADER, Reader, extension, read_journal, unpack
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*/*.tape*"))

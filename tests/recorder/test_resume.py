@@ -23,11 +23,10 @@ from sim import UnknownWorldError
 from sim.kernel.registry import find_world
 from sim.scenario.load import load_scenario
 
-from oracle import second_reader
 from oracle.crashes import live_run, record_until
 from oracle.live_runs import assert_agrees
-from oracle.second_reader import DELTA, END, FRAMES, FULL, META, SESSION_START, Reader
-from oracle.second_state import unpack
+from oracle.second_checks import CheckedReader, CheckedTape
+from oracle.second_reader import DELTA, END, FRAMES, FULL, META, SESSION_START, unpack
 from small_worlds import Herd, Saved, Walkers
 
 TESTS = Path(__file__).parents[1]
@@ -88,7 +87,7 @@ def test_every_kind_of_simulation_goes_on_bit_for_bit(tmp_path: Path, name: str)
     with tape:
         record_until(tape, inputs, 80, 9)
 
-    assert_agrees(second_reader.Tape(path), live, [inputs(tick) for tick in range(1, 81)])
+    assert_agrees(CheckedTape(path), live, [inputs(tick) for tick in range(1, 81)])
     report = verify_tape(path, make)
     assert (report.ok, report.status, report.verified_ticks) == (True, "intact", 81)
 
@@ -107,7 +106,7 @@ def test_what_was_found_is_told(tmp_path: Path) -> None:
     tape.close({"reason": "done"})
 
     assert sorted(files_of(tmp_path)) == ["run.tape", "run.tape.torn-1"]
-    *_, session = [b for b in Reader(path.read_bytes()).blocks if b.kind == META]
+    *_, session = [b for b in CheckedReader(path.read_bytes()).blocks if b.kind == META]
     assert session.flags & SESSION_START
     assert unpack(session.payload)[0]["resumed_at_tick"] == 33
     with Tape(path) as finished:
@@ -138,7 +137,7 @@ def test_a_sealed_tape_is_written_on_behind_its_trailer(tmp_path: Path, settings
     after = files_of(tmp_path)
     assert all(after[name].startswith(data) for name, data in before.items() if name in after)
     assert ("keep" in settings) or after.keys() >= before.keys()
-    found = second_reader.Tape(path)
+    found = CheckedTape(path)
     first_tick = next(found.keyframes()).tick
     assert_agrees(found, live, [push(tick) for tick in range(1, 61)], first_tick)
     assert sum(block.kind == END and unpack(block.payload)[0]["final"] for block in found.blocks) == 2
@@ -255,7 +254,7 @@ def test_a_corrupt_tape_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 33, sync="block")
     data = path.read_bytes()
-    blocks = [b for b in Reader(data).blocks if b.kind in {FRAMES, FULL, DELTA}]
+    blocks = [b for b in CheckedReader(data).blocks if b.kind in {FRAMES, FULL, DELTA}]
     assert len(blocks) > 8
     for block in blocks[:-2]:
         path.write_bytes(data[: block.offset + 20] + b"?" + data[block.offset + 21 :])
@@ -272,7 +271,7 @@ def test_a_damaged_keyframe_that_leads_to_the_last_tick_is_passed_by(tmp_path: P
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 33, sync="block")
     data = path.read_bytes()
-    last = [b for b in Reader(data).blocks if b.kind in {FULL, DELTA}][-1]
+    last = [b for b in CheckedReader(data).blocks if b.kind in {FULL, DELTA}][-1]
     path.write_bytes(data[: last.offset + 75] + b"?" + data[last.offset + 76 :])
     with recorder.resume(path, Walkers()) as tape:
         assert (last.first_tick, tape.resumed.tick, tape.resumed.keyframe_tick) == (28, 33, 21)
@@ -304,7 +303,7 @@ def test_a_tape_of_format_01_is_only_read(tmp_path: Path, name: str) -> None:
 def test_a_tape_with_nothing_on_it_is_refused(died: Path) -> None:
     """Before the first keyframe there is no state to go on from; what is no tape is called so."""
     data = died.read_bytes()
-    first = next(b for b in Reader(data[:-4]).blocks if b.kind == FULL)
+    first = next(b for b in CheckedReader(data[:-4]).blocks if b.kind == FULL)
     journal_path(died).unlink()
     for size in (64, 70, 300, first.offset, first.offset + 100):
         died.write_bytes(data[:size])

@@ -17,12 +17,11 @@ from recorder.names import segment_numbers, segment_path
 from recorder.resume import resume_in
 from recorder.session import Resumed
 
-from oracle import second_reader
 from oracle.crashes import Moment, Watch, lay_out, live_run, record_until, watch_recording, watch_resuming
 from oracle.fake_files import FailingFiles, MemoryFiles, use_files
 from oracle.live_runs import Live, assert_agrees
-from oracle.second_reader import META, SESSION_START
-from oracle.second_state import unpack
+from oracle.second_checks import CheckedTape
+from oracle.second_reader import META, SESSION_START, unpack
 from small_worlds import Walkers
 
 DEATHS = 5
@@ -61,7 +60,7 @@ def assert_tail_kept(moment: Moment, files: MemoryFiles) -> None:
 
 def assert_whole(files: MemoryFiles, folder: Path, live: Live, inputs: Any, last_tick: int) -> None:
     """The finished tape, read by the second reader, is that of a run that never crashed."""
-    found = second_reader.Tape(lay_out(files, folder))
+    found = CheckedTape(lay_out(files, folder))
     first_tick = next(found.keyframes()).tick
     assert_agrees(found, live, [inputs(tick) for tick in range(1, last_tick + 1)], first_tick)
     assert [frame[0] for frame in found.frames()] == list(range(first_tick + 1, last_tick + 1))
@@ -227,7 +226,7 @@ def test_a_file_that_was_only_begun_is_begun_again(tmp_path: Path, begun: int) -
     with tape:
         record_until(tape, push, 60, 4)
 
-    found = second_reader.Tape(path)
+    found = CheckedTape(path)
     assert_agrees(found, live, [push(tick) for tick in range(1, 61)])
     assert found.seal["last_tick"] == 60
 

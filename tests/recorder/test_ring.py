@@ -22,8 +22,8 @@ from replayer import Tape
 from replayer.tail import Damage, Ended, Frame, Missed, Tail
 from replayer.verify import verify_tape
 
-from oracle import second_reader
 from oracle.live_runs import Live, assert_agrees, look_at
+from oracle.second_checks import CheckedTape
 from small_worlds import Herd, Walkers
 
 TESTS = Path(__file__).parents[1]
@@ -110,7 +110,7 @@ def test_what_is_there_can_be_written_out_at_any_time(tmp_path: Path, settings: 
         step_until(tape, 200, live)
     for out, first, goal in outs:
         assert segment_numbers(out) == [0]
-        found = second_reader.Tape(out)
+        found = CheckedTape(out)
         assert_agrees(found, live, [push(tick) for tick in range(1, goal + 1)], first)
         assert [frame[0] for frame in found.frames()] == list(range(first + 1, goal + 1))
         with replayer.open(out, Walkers) as run:

@@ -18,8 +18,8 @@ from sim import Blob, Field, Schema, State, Table
 from sim.kernel.simulation import Phase, run_phases
 
 from oracle.live_runs import assert_whole, record_live
-from oracle.second_reader import Tape
-from oracle.second_state import field_hashes, field_of, unpack
+from oracle.second_checks import CheckedTape, field_hashes, field_of
+from oracle.second_reader import unpack
 from small_worlds import Herd, Saved, Walkers
 
 SPEC = Path(__file__).parents[2] / "SPEC.md"
@@ -59,7 +59,7 @@ def test_the_examples_in_the_specification(tmp_path: Path, monkeypatch: pytest.M
         journal = path.with_name("run.tape.journal").read_bytes()
 
     assert shown_in_specification("file header") == path.read_bytes()
-    reader = Tape(path)
+    reader = CheckedTape(path)
     assert [(tick, inputs) for tick, _, inputs in reader.frames()] == [(1, 1), (2, 2)]
     assert [(k.tick, k.is_full, field_of(k, "count").tolist()) for k in reader.keyframes()] == [
         (0, True, 0),
@@ -67,7 +67,7 @@ def test_the_examples_in_the_specification(tmp_path: Path, monkeypatch: pytest.M
     ]
     assert shown_in_specification("journal header") == journal
     path.with_name("run.tape.journal").write_bytes(journal)
-    assert list(Tape(path).journal.values()) == list(reader.frames()) == list(Tape(path).frames())
+    assert list(CheckedTape(path).journal.values()) == list(reader.frames()) == list(CheckedTape(path).frames())
 
 
 @pytest.mark.parametrize("simulation", [Walkers, Herd, Saved], ids=lambda simulation: simulation.__name__)
@@ -77,8 +77,8 @@ def test_small_worlds(tmp_path: Path, simulation: Any) -> None:
     path = tmp_path / "run.tape"
     live = record_live(path, simulation(), inputs, keyframe_interval_ticks=4, full_every=5)
 
-    assert_whole(Tape(path), live, inputs, 4, 5)
-    assert {keyframe.is_full for keyframe in Tape(path).keyframes()} == {True, False}
+    assert_whole(CheckedTape(path), live, inputs, 4, 5)
+    assert {keyframe.is_full for keyframe in CheckedTape(path).keyframes()} == {True, False}
 
 
 @pytest.mark.parametrize("simulation", [Walkers, Herd, Saved], ids=lambda simulation: simulation.__name__)
@@ -88,7 +88,7 @@ def test_field_hashes(tmp_path: Path, simulation: Any) -> None:
     record_live(
         path, simulation(), list(range(1, 41)) if simulation is Saved else [None] * 40, keyframe_interval_ticks=3
     )
-    tape = Tape(path)
+    tape = CheckedTape(path)
     said = {frame[0]: frame[3:] for block in tape.blocks if block.kind == 2 for frame in unpack(block.payload)}
     found = [(said[keyframe.tick], [field_hashes(keyframe)]) for keyframe in tape.keyframes() if keyframe.tick]
     assert len(found) == 13
@@ -101,7 +101,7 @@ def test_phase_hashes(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     herd = Phased()
     record_live(path, herd, [1, 2, 3], blame="phases", keyframe_interval_ticks=2)
-    tape = Tape(path)
+    tape = CheckedTape(path)
     assert tape.meta["phases"] == ["add", "double"]
     frames = [frame for block in tape.blocks if block.kind == 2 for frame in unpack(block.payload)]
     assert [frame[4] for frame in frames] == [b"".join(pair) for pair in pairwise(herd.seen)][::2]
@@ -115,7 +115,7 @@ def test_how_much_frames_say(tmp_path: Path, blame: Any, lengths: set[int], monk
         monkeypatch.setattr("recorder.blame.AUTO_BYTES_MAX", most)
         path = tmp_path / f"{most}.tape"
         record_live(path, Walkers(), [None] * 3, blame=blame)
-        frames = [frame for block in Tape(path).blocks if block.kind == 2 for frame in unpack(block.payload)]
+        frames = [frame for block in CheckedTape(path).blocks if block.kind == 2 for frame in unpack(block.payload)]
         assert {len(frame) for frame in frames} == ({3} if (blame, most) == ("auto", 1) else lengths)
 
 
@@ -220,7 +220,7 @@ def test_any_simulation(
         path = Path(folder) / "run.tape"
         cadence = {"keyframe_interval_ticks": interval_ticks, "full_every": full_every}
         live = record_live(path, Drawn(schema), inputs, **cadence, split=split, deterministic=True)
-        found = Tape(path)
+        found = CheckedTape(path)
 
         assert_whole(found, live, inputs, interval_ticks, full_every)
         assert split != 1 or len(found.segments) == 1 + len(inputs) // interval_ticks
@@ -241,8 +241,8 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     record_live(path, Deaf(), inputs)
 
-    assert repr([given_inputs for _, _, given_inputs in Tape(path).frames()]) == repr(inputs)
-    assert [keyframe.arena for keyframe in Tape(path).keyframes()] == [b""]
+    assert repr([given_inputs for _, _, given_inputs in CheckedTape(path).frames()]) == repr(inputs)
+    assert [keyframe.arena for keyframe in CheckedTape(path).keyframes()] == [b""]
 
 
 SETTINGS = {
@@ -268,7 +268,7 @@ def test_meta(tmp_path: Path) -> None:
         path = tmp_path / f"{deterministic}.tape"
         cadence = {"keyframe_interval_ticks": 7, "full_every": 3}
         record_live(path, Counter(), [], deterministic=deterministic, **cadence, **told)
-        meta = Tape(path).meta
+        meta = CheckedTape(path).meta
         assert list(meta) == keys + more
         assert [meta[key] for key in keys[:4]] == [None, "example.Counter", "events", "xxh3-64"]
         assert meta["settings"] == {**SETTINGS, "deterministic": deterministic}

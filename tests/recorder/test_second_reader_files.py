@@ -19,8 +19,8 @@ from recorder.logfile import LogFile
 from replayer.repair import repair_tape
 
 from oracle.live_runs import Live, assert_agrees, assert_whole, look_at, record_live
-from oracle.second_reader import DROP, END, FRAMES, FULL, META, REBUILT, SESSION_START, Tape
-from oracle.second_state import unpack
+from oracle.second_checks import CheckedTape
+from oracle.second_reader import DROP, END, FRAMES, FULL, META, REBUILT, SESSION_START, unpack
 from small_worlds import Walkers
 
 
@@ -29,7 +29,7 @@ def test_a_split_tape(tmp_path: Path) -> None:
     path, inputs = tmp_path / "run.tape", [None] * 200
     cadence = {"keyframe_interval_ticks": 5, "full_every": 4}
     live = record_live(path, Walkers(), inputs, **cadence, split=2500, deterministic=True)
-    found = Tape(path)
+    found = CheckedTape(path)
 
     assert len(found.segments) > 3
     assert_agrees(found, live, inputs)
@@ -46,7 +46,7 @@ def test_a_ring(tmp_path: Path) -> None:
     """The first segment holds META alone, those after it vanish from the front, and at least `keep` ticks stay."""
     path, inputs = tmp_path / "run.tape", [None] * 500
     live = record_live(path, Walkers(), inputs, keyframe_interval_ticks=5, keep=80)
-    found = Tape(path)
+    found = CheckedTape(path)
     first_tick = next(found.keyframes()).tick
 
     assert 0 < first_tick <= 500 - 80
@@ -65,12 +65,12 @@ def test_a_ring_that_was_written_out(tmp_path: Path) -> None:
             tape.step()
             live[tick] = look_at(tape.simulation.state)
         first_tick, last_tick = tape.write_out(out)
-    found = Tape(out)
+    found = CheckedTape(out)
 
     assert (0 < first_tick <= 110, last_tick) == (True, 150)
     assert_agrees(found, live, [None] * 150, first_tick)
     assert [frame[0] for frame in found.frames()] == list(range(first_tick + 1, 151))
-    assert (len(found.segments), found.seal["final"], found.run_id) == (1, True, Tape(path).run_id)
+    assert (len(found.segments), found.seal["final"], found.run_id) == (1, True, CheckedTape(path).run_id)
 
 
 def test_a_repaired_tape(tmp_path: Path) -> None:
@@ -78,13 +78,13 @@ def test_a_repaired_tape(tmp_path: Path) -> None:
     path, target, inputs = tmp_path / "run.tape", tmp_path / "repaired.tape", [[[1, tick]] for tick in range(60)]
     live = record_live(path, Walkers(), inputs, keyframe_interval_ticks=10, full_every=3)
     data = bytearray(path.read_bytes())
-    frames = [block for block in Tape(path).blocks if block.kind == FRAMES]
-    full = [block for block in Tape(path).blocks if block.kind == FULL][1]
+    frames = [block for block in CheckedTape(path).blocks if block.kind == FRAMES]
+    full = [block for block in CheckedTape(path).blocks if block.kind == FULL][1]
     for block in (frames[0], frames[5], full):
         data[block.offset + 72 + 20] ^= 1
     path.write_bytes(data)
     repair_tape(path, target, Walkers)
-    found = Tape(target)
+    found = CheckedTape(target)
 
     assert found.meta["repaired"]["from"] == "run.tape"
     assert [unpack(block.payload)[0]["first_tick"] for block in found.blocks if block.kind == DROP] == [1, 51]
@@ -125,7 +125,7 @@ def test_a_segment_that_takes_over_from_one_that_failed(
     except OSError:
         assert (method, call) == ("append", 1)  # Without a first segment there is no tape.
         return
-    assert_whole(Tape(path), live, inputs, 2, 10)
+    assert_whole(CheckedTape(path), live, inputs, 2, 10)
 
 
 # --- journals, sessions
@@ -137,9 +137,9 @@ def test_every_durability(tmp_path: Path, settings: dict[str, Any]) -> None:
     path, inputs = tmp_path / "run.tape", [None] * 50
     live = record_live(path, Walkers(), inputs, keyframe_interval_ticks=5, **settings)
 
-    assert_whole(Tape(path), live, inputs, 5, 10)
+    assert_whole(CheckedTape(path), live, inputs, 5, 10)
     assert sorted(tmp_path.iterdir()) == [path]
-    durable = [block.durable for block in Tape(path).blocks]
+    durable = [block.durable for block in CheckedTape(path).blocks]
     assert durable == sorted(durable)
     assert any(durable) is (settings != {"durability": "none"})
 
@@ -174,7 +174,7 @@ def test_a_process_that_was_killed(tmp_path: Path, ticks: int, split: int) -> No
     """The blocks and the journal beside them hold every tick whose step has returned."""
     path = tmp_path / "run.tape"
     live = record_and_kill(path, ticks, split)
-    found = Tape(path)
+    found = CheckedTape(path)
 
     assert not found.seal or not found.seal["final"]
     assert_agrees(found, live, [[[tick % 20, tick]] for tick in range(1, ticks + 1)])
@@ -189,7 +189,7 @@ def test_a_journal_of_another_run(tmp_path: Path) -> None:
     record_live(other, Walkers(), [])
     os.replace(f"{path}.journal", f"{other}.journal")  # noqa: PTH105 - as short as it gets
 
-    assert list(Tape(other).frames()) == []
+    assert list(CheckedTape(other).frames()) == []
 
 
 def test_a_resumed_tape(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_resumed_tape(tmp_path: Path) -> None:
             while tape.tick < end:
                 tape.step(inputs[tape.tick])
                 live[tape.tick] = look_at(tape.simulation.state)
-    found = Tape(path)
+    found = CheckedTape(path)
 
     assert_agrees(found, live, inputs)
     assert len(list(found.frames())) == 40

@@ -19,7 +19,8 @@ from replayer.tape import Tape
 from sim import Field, Schema, State
 
 from oracle.fake_files import FailingFiles, GatedFiles, MemoryFiles, use_files
-from oracle.second_reader import FRAMES, Reader
+from oracle.second_checks import CheckedReader
+from oracle.second_reader import FRAMES
 
 
 class Adder:
@@ -70,7 +71,7 @@ def test_frames_are_cut_at_16_kib(sizes: list[int], counts: list[int]) -> None:
         writer.put_frame(frame_of(tick, size))
     writer.stop()
 
-    reader = Reader(bytes(files.segments[0]))
+    reader = CheckedReader(bytes(files.segments[0]))
     assert [block.tick_count for block in reader.blocks if block.kind == FRAMES] == counts
     assert [tick for tick, _, _ in reader.frames()] == list(range(1, len(sizes) + 1))
     assert (files.released, files.calls.count("fdatasync"), reader.seal) == (True, 0, None)
@@ -105,7 +106,7 @@ def assert_is_a_sound_beginning(path: Path, data: bytes, whole: bytes) -> None:
     """The tape is the beginning of the whole one and reads as such."""
     assert whole.startswith(data)
     path.write_bytes(data)
-    truth = {tick: (state_hash, inputs) for tick, state_hash, inputs in Reader(whole).frames()}
+    truth = {tick: (state_hash, inputs) for tick, state_hash, inputs in CheckedReader(whole).frames()}
     try:
         tape = Tape(path)
     except UnreadableError:
@@ -164,7 +165,7 @@ def test_after_a_failure_every_call_says_so(monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(WriterFailedError, match="ENOSPC"):
             call()
     tape.close()
-    assert [tick for tick, _, _ in Reader(bytes(files.segments[0])).frames()] == [1]
+    assert [tick for tick, _, _ in CheckedReader(bytes(files.segments[0])).frames()] == [1]
 
 
 def test_an_exception_under_way_is_not_hidden_by_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +193,7 @@ def test_a_keyframe_is_skipped_while_the_disk_is_slow(monkeypatch: pytest.Monkey
         tape.step(6)
     assert tape.statistics().keyframes_skipped == skipped
 
-    reader = Reader(bytes(files.segments[0]))
+    reader = CheckedReader(bytes(files.segments[0]))
     keyframes = [(k.tick, k.is_full) for k in reader.keyframes()]
     assert keyframes[0] == (0, True)
     assert keyframes[-2:] == [(5, True), (6, False)]

@@ -17,7 +17,6 @@ from recorder.names import journal_path, segment_numbers, segment_path
 from replayer import Tape
 from replayer.repair import repair_tape
 
-from oracle import second_reader
 from oracle.live_runs import Live
 from oracle.repair_runs import (
     TICKS,
@@ -31,7 +30,8 @@ from oracle.repair_runs import (
     record_small,
     spoil,
 )
-from oracle.second_reader import DELTA, DROP, END, FRAMES, FULL, META, Reader
+from oracle.second_checks import CheckedTape
+from oracle.second_reader import DELTA, DROP, END, FRAMES, FULL, INDEX, META, Reader
 from small_worlds import Herd, Saved
 
 WORLDS: dict[str, Any] = {"walkers": Pushed, "herd": Herd, "saved": Saved}
@@ -46,7 +46,7 @@ def test_each_block_destroyed_in_turn(tmp_path: Path, name: str, how: str) -> No
     live = record_small(path, make())
     data = path.read_bytes()
     blocks = Reader(data).blocks
-    assert {block.kind for block in blocks} == {META, FRAMES, FULL, DELTA, END, second_reader.INDEX}
+    assert {block.kind for block in blocks} == {META, FRAMES, FULL, DELTA, END, INDEX}
     for number, block in enumerate(blocks):
         target = tmp_path / f"{number}.tape"
         damaged = destroy(data, block, how)
@@ -98,7 +98,7 @@ def test_several_blocks_destroyed_at_once(recorded: Any, number: int) -> None:
 
     lost = {t for b in chosen for t in range(b.first_tick, b.first_tick + b.tick_count)}
     lost |= set(range(report.first_tick + 1))
-    found = second_reader.Tape(target)
+    found = CheckedTape(target)
     assert {t: h for t, h, _ in found.frames()} == {t: live[t][0] for t in live if t not in lost}
     for keyframe in found.keyframes():
         assert (keyframe.state_hash, keyframe.arena) == live[keyframe.tick][:2]
@@ -121,7 +121,7 @@ def test_a_repaired_tape_repaired_again_is_the_same(recorded: Any) -> None:
     assert [tick for tick, _ in first.lost_keyframe_ticks] == [21, 28, 35]  # What leads there is lost as well.
     assert second.lost_keyframe_ticks == []
     assert first.lost_ticks == second.lost_ticks
-    one, two = second_reader.Tape(once), second_reader.Tape(twice)
+    one, two = CheckedTape(once), CheckedTape(twice)
     assert list(one.frames()) == list(two.frames())
     for kind in (FULL, DELTA, DROP):
         same = [[(b.first_tick, b.flags, b.payload) for b in tape.blocks if b.kind == kind] for tape in (one, two)]
@@ -133,9 +133,7 @@ def test_a_repaired_tape_repaired_again_is_the_same(recorded: Any) -> None:
     assert (marked.rebuilt_ticks, again.rebuilt_ticks) == ([14], [])
     (kept,) = [b for b in all_blocks(path.with_name("again.tape")) if b.flags & REBUILT]
     assert (kept.kind, kept.first_tick) == (FULL, 14)
-    assert live[14][0] in [
-        keyframe.state_hash for keyframe in second_reader.Tape(path.with_name("again.tape")).keyframes()
-    ]
+    assert live[14][0] in [keyframe.state_hash for keyframe in CheckedTape(path.with_name("again.tape")).keyframes()]
 
 
 def test_a_tape_of_several_files_becomes_one(tmp_path: Path) -> None:
@@ -182,7 +180,7 @@ def test_tapes_of_every_kind_and_version_can_be_repaired(tmp_path: Path, version
         states = [[(k.tick, tape.snapshot(k).arena.tobytes()) for k in tape.keyframes] for tape in (new, old)]
         assert states[0] == states[1]
         assert new.status == ("incomplete" if lost else "intact")
-    assert second_reader.Tape(report.path).seal["final"]
+    assert CheckedTape(report.path).seal["final"]
 
 
 def test_the_journal_of_a_killed_recording_is_folded_in(tmp_path: Path) -> None:

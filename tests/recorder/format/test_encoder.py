@@ -19,7 +19,8 @@ from recorder.format.plain_data import encode_plain
 from recorder.format.scan import scan_contents
 from sim import Field, Schema, State
 
-from oracle.second_reader import INDEX, Reader
+from oracle.second_checks import CheckedReader
+from oracle.second_reader import INDEX
 
 META = encode_plain({"simulation": "none"})
 
@@ -71,7 +72,7 @@ def test_the_chain_of_indexes(monkeypatch: pytest.MonkeyPatch, block_count: int)
         data += frames(encoder, 1)
     data += encoder.seal(None)
 
-    reader = Reader(data)  # Which compares the chain with the blocks.
+    reader = CheckedReader(data)  # Which compares the chain with the blocks.
     assert sum(block.kind == INDEX for block in reader.blocks) == block_count // 3 + 1
     assert encoder.next_offset == len(data)
 
@@ -112,7 +113,7 @@ def test_pieces_of_keyframes(size: int, lengths: list[int]) -> None:
     encoder = Encoder()
     payload = noise(size)
     data = encoder.start() + encoder.full(0, payload) + frames(encoder, 1) + encoder.delta(1, payload)
-    blocks = Reader(data).blocks
+    blocks = CheckedReader(data).blocks
     count = len(lengths)
     flags = [Flags.CONTINUES | Flags.CONTINUATION] * count
     flags[0] &= ~Flags.CONTINUATION
@@ -147,7 +148,7 @@ def test_big_states_come_back() -> None:
         arenas.append(state.arena.tobytes())
     data += encoder.seal(None)
 
-    assert [keyframe.arena for keyframe in Reader(data).keyframes()] == arenas
+    assert [keyframe.arena for keyframe in CheckedReader(data).keyframes()] == arenas
     entries = read_contents(lambda offset, size: data[offset : offset + size], len(data)).entries
     assert [entry.kind for entry in entries] == [Kind.META, Kind.FULL, Kind.DELTA, Kind.FULL, Kind.DELTA, Kind.END]
 
@@ -159,14 +160,14 @@ def test_baselines_are_distances_to_the_last_full_keyframe() -> None:
     data += encoder.delta(1, noise(9)) + frames(encoder, 1) + encoder.delta(2, noise(9))
     data += encoder.full(3, noise(9)) + encoder.delta(4, noise(9))
 
-    assert [(b.seq, b.baseline) for b in Reader(data).blocks if b.kind == Kind.DELTA] == [(2, 1), (4, 3), (6, 1)]
+    assert [(b.seq, b.baseline) for b in CheckedReader(data).blocks if b.kind == Kind.DELTA] == [(2, 1), (4, 3), (6, 1)]
 
 
 def test_the_seal_counts() -> None:
     """Blocks, frames, first and last tick are those of the tape; END repeats META and holds the outcome."""
     encoder = Encoder()
     data = encoder.start() + encoder.full(5, noise(9)) + frames(encoder, 6, 3) + encoder.seal({"reason": "é"})
-    seal = Reader(data).seal
+    seal = CheckedReader(data).seal
 
     assert seal is not None
     assert (seal["block_count"], seal["frame_count"], seal["first_tick"], seal["last_tick"]) == (4, 3, 5, 8)
@@ -179,7 +180,7 @@ def test_how_far_the_file_is_durable_stands_in_every_block() -> None:
     data = encoder.start()
     encoder.durable_bytes = len(data)
     data += frames(encoder, 1)
-    assert [block.durable for block in Reader(data).blocks] == [0, Reader(data).blocks[1].offset]
+    assert [block.durable for block in CheckedReader(data).blocks] == [0, CheckedReader(data).blocks[1].offset]
 
 
 ENTRY = Entry(offset=1, first_tick=2, tick_count=3, seq=4, baseline=5, kind=6, flags=7)

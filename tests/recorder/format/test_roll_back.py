@@ -18,8 +18,8 @@ from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.plain_data import encode_plain
 
-from oracle.second_reader import Reader
-from oracle.second_state import unpack
+from oracle.second_checks import CheckedReader
+from oracle.second_reader import unpack
 
 
 def place_some(encoder: SegmentEncoder, first_tick: int, count: int) -> bytes:
@@ -92,7 +92,7 @@ def test_an_encoder_that_continues_is_the_one_that_went_on(monkeypatch: pytest.M
     other = SegmentEncoder.continuing(header, meta, blocks, len(data), b"p" * 32)
     following = place_some(one, 50, 7) + finish(one)
     assert place_some(other, 50, 7) + finish(other) == following
-    found = Reader(data + following, 2)
+    found = CheckedReader(data + following, 2)
     assert found.seal["outcome"] == {"why": "over"}
     assert [block.payload for block in found.blocks if block.kind == Kind.TELEMETRY] == [b"rows"]
     (drop,) = [block for block in found.blocks if block.kind == Kind.DROP]
