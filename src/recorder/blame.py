@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from sim.kernel.hashing import FIELD_HASH_BYTES, short_hash
 from sim.kernel.simulation import watched_phases
 from sim.kernel.state import State
 
@@ -35,9 +36,9 @@ class PhaseBlame:
         self.hashes = b""
         with watched_phases(self._simulation, self._phase_is_over):
             result = self._simulation.step(inputs)
-        if len(self.hashes) != 2 * len(self.names):
+        if len(self.hashes) != FIELD_HASH_BYTES * len(self.names):
             raise TypeError(f"the step of {type(self._simulation).__name__} does not run each of its phases once")
         return result
 
     def _phase_is_over(self, _: str) -> None:
-        self.hashes += (self._simulation.state.hash() & 0xFFFF).to_bytes(2, "big")
+        self.hashes += short_hash(self._simulation.state.hash())

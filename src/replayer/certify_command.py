@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE, Positive, UsageError, counted, progress_bar
+from recorder.console import DIFFERS, SAME, UNREADABLE, Positive, UsageError, counted, progress_bar
 from replayer.choosing import choose, ensure_states, factory_of, note_version
 from replayer.desync.certificate import (
     CertificateError,
@@ -22,12 +22,12 @@ from replayer.desync.certificate import (
 from replayer.desync.certify import CellReport, Certification, CertifyError, certify
 from replayer.desync.matrix import REPEAT
 from replayer.files import reading
+from replayer.options import STATUS_CODES, Json, Output, Sim
 from replayer.show import plain_text, tick_range
 from replayer.tape import Tape
 from replayer.worlds import make_simulation
 
 FIELDS_SHOWN = 6
-_STATUS_CODES = {"intact": SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}
 _Factor = Literal["hash-seed", "simd", "threads", "blas-kernel"]
 
 
@@ -35,14 +35,14 @@ def certify_tape(
     tape: Path | None = None,
     /,
     *,
-    sim: Annotated[str | None, Parameter(name="--sim")] = None,
+    sim: Sim = None,
     python: Annotated[list[str] | None, Parameter(name="--python", negative="")] = None,
     factor: Annotated[list[_Factor] | None, Parameter(name="--factor", negative="")] = None,
     quick: Annotated[bool, Parameter(negative="")] = False,
     jobs: Annotated[Positive, Parameter(name=["--jobs", "-j"])] = 1,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Output = None,
     check: Annotated[bool, Parameter(name="--check", negative="")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    as_json: Json = False,
 ) -> int:
     """Replay a tape in many environments, say which factor alone makes a difference, and keep the certificate.
 
@@ -104,7 +104,7 @@ def certify_tape(
     else:
         _print_certification(path, found)
         print(f"  certificate: {kept}")
-    return DIFFERS if not found.ok else _STATUS_CODES.get(found.present.status or "", SAME)
+    return DIFFERS if not found.ok else STATUS_CODES.get(found.present.status or "", SAME)
 
 
 def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:

@@ -14,6 +14,7 @@ from recorder.courses import read_inputs
 from recorder.factories import load_factory
 from replayer.desync.hidden_state.report import report_facts, report_lines
 from replayer.desync.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
+from replayer.options import Json
 from sim.scenario.load import SUFFIX, load_scenario
 
 
@@ -25,7 +26,7 @@ def check(
     period: Positive = PERIOD_TICKS,
     inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
     verbose: Annotated[bool, Parameter(negative="")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    as_json: Json = False,
 ) -> int:
     """Run a simulation, restore its states into other instances beside it, and name what they lack.
 

@@ -36,6 +36,7 @@ from replayer.drift_command import drift
 from replayer.explain_command import explain
 from replayer.export_commands import export, plot
 from replayer.files import reading, write_state_whole, writing
+from replayer.options import STATUS_CODES, DumpFolder, Json, Output, Sim
 from replayer.overview import print_tape, tape_facts
 from replayer.repair import NothingToRepairError, repair_tape
 from replayer.reports import print_repair, print_report, print_seek, repair_facts, report_facts, seek_facts, tail_lines
@@ -45,8 +46,6 @@ from replayer.tape import Tape
 from replayer.timeline import SeekReport, Timeline
 from replayer.verify import check_seal, verify_tape
 from replayer.waiting import Waiting
-
-STATUS_CODES = {"intact": SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}
 
 app = App(
     name="replay",
@@ -67,9 +66,6 @@ app = App(
     version=version,
     suppress_keyboard_interrupt=False,
 )
-
-Json = Annotated[bool, Parameter(name="--json", negative="")]
-Sim = Annotated[str | None, Parameter(name="--sim")]
 
 
 @app.command
@@ -111,11 +107,11 @@ def seek(
     tick: Whole,
     field: Annotated[list[str] | None, Parameter(name="--field", negative="")] = None,
     all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Output = None,
     picture_wanted: Annotated[bool, Parameter(name="--picture", negative="")] = False,
     as_json: Json = False,
     sim: Sim = None,
-    dump_folder: Annotated[Path | None, Parameter(name="--dump-folder")] = None,
+    dump_folder: DumpFolder = None,
 ) -> int:
     """Go to a tick: the nearest keyframe before it, then the simulation's own steps; the hash is checked on arrival.
 
@@ -192,7 +188,7 @@ def verify(
     fast: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
     sim: Sim = None,
-    dump_folder: Annotated[Path | None, Parameter(name="--dump-folder")] = None,
+    dump_folder: DumpFolder = None,
 ) -> int:
     """Prove a tape: read every block, check the seal, re-simulate every tick and compare every hash.
 
@@ -307,7 +303,7 @@ def repair(
     tape: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Output = None,
     as_json: Json = False,
     sim: Sim = None,
 ) -> int:

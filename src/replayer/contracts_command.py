@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import attrs
-from cyclopts import Parameter
 
 from recorder.console import DIFFERS, INCOMPLETE, SAME, UsageError, counted, progress_bar
 from replayer.choosing import choose, ensure_states, factory_of, note_version
 from replayer.desync.contract_check import ContractReport, check_contracts
 from replayer.desync.contracts import ContractError
 from replayer.files import reading
+from replayer.options import Json, Sim
 from replayer.show import plain_text
 from replayer.tape import Tape
 
@@ -22,8 +22,8 @@ def contracts(
     tape: Path | None = None,
     /,
     *,
-    sim: Annotated[str | None, Parameter(name="--sim")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    sim: Sim = None,
+    as_json: Json = False,
 ) -> int:
     """Replay a tape with everything read-only that a phase does not declare to write.
 

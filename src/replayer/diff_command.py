@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, Positive, UsageError, counted, progress_bar
 from recorder.errors import RecordingError
@@ -18,6 +16,7 @@ from replayer.desync.dump import difference_lines
 from replayer.desync.dump_tapes import diff_dumps, is_dump
 from replayer.export_commands import PICTURES, load_drawing
 from replayer.files import reading, writing
+from replayer.options import Json, Output, Sim
 from replayer.tape import Tape
 from replayer.worlds import UnfitSimulationError, make_simulation
 from sim.kernel.registry import ConfigError, UnknownWorldError
@@ -29,9 +28,9 @@ def diff(
     /,
     *,
     ticks: Positive = 300,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    sim: Annotated[str | None, Parameter(name="--sim")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    output: Output = None,
+    sim: Sim = None,
+    as_json: Json = False,
 ) -> int:
     """Compare two recordings tick by tick: the first tick that differs, the phase, the fields, what becomes of it.
 

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import attrs
-from cyclopts import Parameter
 
-from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, counted, progress_bar
+from recorder.console import DIFFERS, INCOMPLETE, counted, progress_bar
 from replayer.choosing import choose, ensure_states, factory_of, note_version
 from replayer.desync.drift import DriftReport, FieldDrift, IntervalDrift, measure_drift
 from replayer.files import reading
+from replayer.options import STATUS_CODES, Json, Sim
 from replayer.show import plain_text, tick_range
 from replayer.tape import Tape
 
 INTERVALS_SHOWN = 20
-_STATUS_CODES = {"intact": SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}
 
 
 def drift(
     tape: Path | None = None,
     /,
     *,
-    sim: Annotated[str | None, Parameter(name="--sim")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    sim: Sim = None,
+    as_json: Json = False,
 ) -> int:
     """Replay a tape from keyframe to keyframe and measure by how much each interval drifts.
 
@@ -60,7 +59,7 @@ def drift(
         return DIFFERS
     if any(interval.unreached for interval in report.intervals) and report.status == "intact":
         return INCOMPLETE
-    return _STATUS_CODES[report.status]
+    return STATUS_CODES[report.status]
 
 
 def drift_facts(report: DriftReport) -> dict[str, Any]:

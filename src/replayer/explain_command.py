@@ -18,6 +18,7 @@ from replayer.desync.explain import Explanation, explain_tape
 from replayer.desync.lanes import Lanes
 from replayer.desync.sides import Outcome
 from replayer.files import reading
+from replayer.options import Json, Sim
 from replayer.show import plain_text, to_json
 from replayer.tape import Tape
 
@@ -33,10 +34,10 @@ def explain(
     /,
     *,
     tick: Whole | None = None,
-    sim: Annotated[str | None, Parameter(name="--sim")] = None,
+    sim: Sim = None,
     env: Annotated[list[str] | None, Parameter(name="--env", negative="")] = None,
     code: Annotated[Path | None, Parameter(name="--code")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    as_json: Json = False,
 ) -> int:
     """Say why a tick differs: run it again on two sides, and name the operation, the source line and the lanes.
 

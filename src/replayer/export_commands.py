@@ -13,6 +13,7 @@ from recorder.console import SAME, UsageError, Whole, counted
 from replayer.choosing import choose, ensure_states, factory_of, world_of
 from replayer.export import FORMATS, write_table
 from replayer.files import reading, writing
+from replayer.options import Json, Sim
 from replayer.tape import Tape
 from replayer.timeline import Timeline
 
@@ -20,7 +21,6 @@ CURVES = ("populations", "energies", "deaths", "defences")
 PICTURES = (".png", ".svg", ".pdf")
 
 _Output = Annotated[Path, Parameter(name=["--output", "-o"])]
-_Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def export(
@@ -29,7 +29,7 @@ def export(
     *,
     output: _Output,
     telemetry: Annotated[bool, Parameter(negative="")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> int:
     """Write tables out of a recording.
 
@@ -82,7 +82,7 @@ def plot(
         list[Literal["populations", "energies", "deaths", "defences"]] | None, Parameter(negative="")
     ] = None,
     tick: Whole | None = None,
-    sim: Annotated[str | None, Parameter(name="--sim")] = None,
+    sim: Sim = None,
 ) -> int:
     """Draw a recording: curves of its telemetry or, with --tick, the layers of the world at a tick.
 

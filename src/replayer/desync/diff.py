@@ -15,7 +15,7 @@ from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.frame import Frame
 from replayer.desync.finding import FieldDifference, compare_states
 from replayer.tape import Tape
-from sim.kernel.hashing import FIELD_HASH_BYTES
+from sim.kernel.hashing import FIELD_HASH_BYTES, split_short
 
 Progress = Callable[[int, int], None]
 Course = Literal["transient", "bounded", "spreading"]
@@ -183,16 +183,10 @@ def _compare(sides: tuple[_Side, _Side], left: Frame, right: Frame) -> TickDiffe
 def _first_phase(sides: tuple[_Side, _Side], left: Frame, right: Frame) -> str | None:
     """The phase behind which the states of a tick differ first."""
     names = sides[0].phases
-    if names != sides[1].phases or not len(left.phase_hashes) == len(right.phase_hashes) == 2 * len(names):
+    ours, theirs = split_short(left.phase_hashes), split_short(right.phase_hashes)
+    if names != sides[1].phases or not len(ours) == len(theirs) == len(names):
         return None
-    return next(
-        (
-            str(name)
-            for i, name in enumerate(names)
-            if left.phase_hashes[2 * i : 2 * i + 2] != right.phase_hashes[2 * i : 2 * i + 2]
-        ),
-        None,
-    )
+    return next((str(name) for name, one, other in zip(names, ours, theirs, strict=True) if one != other), None)
 
 
 def _first_states(one: Tape, other: Tape, tick: int) -> list[FieldDifference] | None:

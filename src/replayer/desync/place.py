@@ -13,7 +13,7 @@ import attrs
 
 from recorder.errors import RecordingError
 from recorder.format.frame import Frame
-from sim.kernel.hashing import differing_fields
+from sim.kernel.hashing import differing_fields, short_hash, split_short
 from sim.kernel.simulation import watched_phases
 from sim.kernel.state import Snapshot
 
@@ -52,7 +52,7 @@ def find_place(
         steps = _watch(cursor, frame.tick, before, replayed)
     if not steps:
         return Place(fields)
-    recorded = [frame.phase_hashes[at : at + 2] for at in range(0, len(frame.phase_hashes), 2)]
+    recorded = split_short(frame.phase_hashes)
     phase = None
     if len(recorded) == len(steps):
         phase = next((step.phase for step, said in zip(steps, recorded, strict=True) if step.state_hash != said), None)
@@ -88,7 +88,7 @@ def watched_advance(cursor: Cursor, before: Snapshot) -> list[PhaseStep]:
         same_layout = now.layout.hash_seed == last.layout.hash_seed
         names = list(now.layout.slots)
         written = differing_fields(names, last.field_hashes(), now.field_hashes()) if same_layout else names
-        steps.append(PhaseStep(phase, (now.hash() & 0xFFFF).to_bytes(2, "big"), written))
+        steps.append(PhaseStep(phase, short_hash(now.hash()), written))
         last = now
 
     with ExitStack() as watching:

@@ -43,6 +43,16 @@ def hash_fields(fields: Sequence[memoryview]) -> bytes:
     return digests[6::8] + digests[7::8]
 
 
+def short_hash(state_hash: int) -> bytes:
+    """The lowest 16 bits of a state hash, big-endian: what frames say of the state behind each phase."""
+    return (state_hash & 0xFFFF).to_bytes(FIELD_HASH_BYTES, "big")
+
+
+def split_short(hashes: bytes) -> list[bytes]:
+    """The results of short_hash that stand back to back."""
+    return [hashes[at : at + FIELD_HASH_BYTES] for at in range(0, len(hashes), FIELD_HASH_BYTES)]
+
+
 def differing_fields(names: Sequence[str], one: bytes, other: bytes) -> list[str]:
     """The names of the fields whose 16 bits differ between two results of hash_fields.
 
