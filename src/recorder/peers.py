@@ -19,6 +19,7 @@ from sim.kernel.hash_tree import HashTree
 from sim.kernel.state import Snapshot
 
 WAITING_MAX = 100_000  # Hashes of ticks to come; a peer that is further ahead is not in lockstep.
+TREE_NAME, RUN_NAME = "tree.json", "run.tape"  # Files of a dump.
 KEPT_TICKS = 1024  # Own hashes at hand; those of older ticks are read from the tape.
 
 
@@ -92,10 +93,15 @@ def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int
         "environment": describe_environment(),
     }
     (folder / "desync.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    tree = {"tick": now, **HashTree.of(snapshot).to_plain()}
-    (folder / "tree.json").write_text(json.dumps(tree, indent=1) + "\n", encoding="utf-8")
-    cut_run(tape, folder / "run.tape", tick - 1, now, snapshot)
+    write_tree(folder, now, snapshot)
+    cut_run(tape, folder / RUN_NAME, tick - 1, now, snapshot)
     return folder
+
+
+def write_tree(folder: Path, tick: int, snapshot: Snapshot) -> None:
+    """Write the hashes of a state into the folder of a dump, for comparison with another dump. Raises OSError."""
+    tree = {"tick": tick, **HashTree.of(snapshot).to_plain()}
+    (folder / TREE_NAME).write_text(json.dumps(tree) + "\n", encoding="utf-8")
 
 
 def cut_run(source: Path, target: Path, first_needed: int, last_tick: int, last: Snapshot) -> None:

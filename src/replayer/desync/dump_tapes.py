@@ -10,6 +10,7 @@ import attrs
 
 from recorder.copying import TapeCopy, copied_meta
 from recorder.errors import CorruptError
+from recorder.peers import RUN_NAME, TREE_NAME, write_tree
 from replayer.desync.diff import SIDES
 from replayer.desync.finding import FieldDifference, Finding, compare_states
 from replayer.tape import Tape
@@ -18,8 +19,6 @@ from sim.kernel.state import Snapshot
 
 REPRODUCTION = "reproduction.tape"
 STATE = "state.tape"
-TREE = "tree.json"
-RUN = "run.tape"  # In the dump of a live run; its last keyframe is the state.
 
 
 def write_tapes(folder: Path, tape: Tape, finding: Finding) -> None:
@@ -36,8 +35,7 @@ def write_tapes(folder: Path, tape: Tape, finding: Finding) -> None:
     with TapeCopy(folder / STATE, run_id, meta) as copy:
         copy.full(finding.tick, finding.replayed)
         copy.finish({"reason": "cut out", "ticks": finding.tick})
-    tree = {"tick": finding.tick, **HashTree.of(finding.replayed).to_plain()}
-    (folder / TREE).write_text(json.dumps(tree) + "\n", encoding="utf-8")
+    write_tree(folder, finding.tick, finding.replayed)
 
 
 @attrs.frozen(eq=False)
@@ -61,7 +59,7 @@ class DumpDifference:
 
 def is_dump(path: Path) -> bool:
     """Whether it is a folder as a desync leaves it."""
-    return path.is_dir() and (path / TREE).is_file()
+    return path.is_dir() and (path / TREE_NAME).is_file()
 
 
 def diff_dumps(one: Path, other: Path) -> DumpDifference:
@@ -76,16 +74,16 @@ def diff_dumps(one: Path, other: Path) -> DumpDifference:
 
 
 def _read_tree(folder: Path) -> tuple[int, HashTree]:
-    plain: Any = json.loads((folder / TREE).read_text(encoding="utf-8"))
+    plain: Any = json.loads((folder / TREE_NAME).read_text(encoding="utf-8"))
     match plain:
         case {"tick": int(tick)}:
             return tick, HashTree.from_plain(plain)
-    raise ValueError(f"{folder / TREE}: no tree of hashes")
+    raise ValueError(f"{folder / TREE_NAME}: no tree of hashes")
 
 
 def _state(folder: Path, tick: int) -> Snapshot:
     path = folder / STATE
-    with Tape(path if path.exists() else folder / RUN) as tape:
+    with Tape(path if path.exists() else folder / RUN_NAME) as tape:  # A live run's last keyframe is the state.
         place = tape.keyframe_at(tick)
         if place is None:
             raise CorruptError(0, f"the dump has no state of tick {tick}")
