@@ -25,9 +25,9 @@ from recorder.format.encoder import SegmentEncoder, drop_piece, frames_piece, fu
 from recorder.format.file_header import MAJOR, MINOR, make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.keyframe import encode_full
-from recorder.format.plain_data import encode_plain
 from recorder.logfile import LogFile
 from replayer import Tape
+from sim.kernel.plain_data import encode_plain
 
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path.insert(0, str(TESTS))

@@ -34,12 +34,12 @@ from recorder.format.frame import Frame
 from recorder.format.keyframe import encode_full
 from recorder.format.limits import PIECE_RAW_BYTES
 from recorder.format.places import OptionalBlock, optional_blocks
-from recorder.format.plain_data import encode_plain
 from recorder.format.recording import KeyframePlace, Recording
 from recorder.format.seal import TRAILER_BYTES, decode_trailer
 from recorder.logfile import FILE_MODE, LogFile, TapeFiles, give_name, lock, sync_folder
 from recorder.reading import OpenTape
 from recorder.segments import SegmentedLog
+from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import Snapshot
 
 TAKEN = "there is a file of this name already"

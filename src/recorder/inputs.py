@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from recorder.format.frame import ensure_inputs_fit
-from recorder.format.plain_data import PlainEncoder, decode_plain
+from sim.kernel.plain_data import PlainEncoder, decode_plain
 
 
 def encode_inputs(encoder: PlainEncoder, inputs: Any, tick: int) -> bytes:

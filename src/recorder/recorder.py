@@ -29,7 +29,6 @@ from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.keyframe import gather_changes
-from recorder.format.plain_data import PlainEncoder
 from recorder.format.telemetry import make_row
 from recorder.inputs import encode_inputs
 from recorder.jobs import KeyframeJob, RecorderStatistics
@@ -50,6 +49,7 @@ from recorder.settings import Durability, OnError, ensure_arguments, make_settin
 from recorder.tracking import ChangeTracking, find_source
 from recorder.writer import Writer
 from sim.kernel.changes import ChangeSource
+from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, as_simulation
 from sim.kernel.state import Snapshot, State
 

@@ -16,7 +16,6 @@ from recorder.environment import describe_environment
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import RUN_ID_BYTES
 from recorder.format.limits import META_BYTES_MAX
-from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.journal import Journal
 from recorder.logfile import Files
 from recorder.segments import SegmentedLog
@@ -24,6 +23,7 @@ from recorder.settings import Settings
 from recorder.writer import Writer
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
 from sim.kernel.state import Snapshot
 

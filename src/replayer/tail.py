@@ -25,11 +25,11 @@ from recorder.format.drop import decode_drop
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.file_header import FileHeader, decode_file_header, marker_of
 from recorder.format.frame import Frame, decode_frames
-from recorder.format.plain_data import decode_plain
 from recorder.format.scan import find_block
 from recorder.format.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.names import segment_numbers, segment_path
 from recorder.reading import no_tape, reader
+from sim.kernel.plain_data import decode_plain
 
 _KINDS = {int(kind) for kind in Kind}
 POLL_S = 0.05  # Twenty looks a second: quick for people, nothing for the machine.

@@ -10,8 +10,8 @@ from recorder.format.encoder import Piece, SegmentEncoder, frames_piece, full_pi
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.keyframe import encode_full
-from recorder.format.plain_data import encode_plain
 from sim import Field, Schema, State
+from sim.kernel.plain_data import encode_plain
 
 SETTINGS: dict[str, Any] = {
     "keyframe_interval_ticks": 300,

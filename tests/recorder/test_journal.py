@@ -14,9 +14,9 @@ import recorder.journal
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.frame import encode_frame
 from recorder.format.journal import AREA_BYTES_MAX, AREA_HEADER, HEADER_BYTES, decode_journal
-from recorder.format.plain_data import encode_plain
 from recorder.journal import Journal
 from recorder.logfile import Buffer
+from sim.kernel.plain_data import encode_plain
 
 from oracle.fake_files import FailingFiles, MemoryFiles
 from oracle.second_reader import read_journal

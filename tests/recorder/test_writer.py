@@ -11,12 +11,12 @@ from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.limits import FRAMES_RAW_BYTES
-from recorder.format.plain_data import encode_plain
 from recorder.segments import SegmentedLog
 from recorder.settings import make_settings
 from recorder.writer import Writer
 from replayer.tape import Tape
 from sim import Field, Schema, State
+from sim.kernel.plain_data import encode_plain
 
 from oracle.fake_files import FailingFiles, GatedFiles, MemoryFiles, use_files
 from oracle.second_checks import CheckedReader

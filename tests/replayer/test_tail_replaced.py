@@ -16,9 +16,9 @@ from recorder.format.encoder import SegmentEncoder, frames_piece, full_pieces, m
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import Frame, encode_frame
 from recorder.format.keyframe import encode_full
-from recorder.format.plain_data import encode_plain
 from replayer.tail import Ended, Tail
 from replayer.tape import Tape
+from sim.kernel.plain_data import encode_plain
 
 from small_worlds import Walkers
 

@@ -12,10 +12,10 @@ from recorder.format.encoder import SegmentEncoder, frames_piece, full_pieces
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.keyframe import encode_full
-from recorder.format.plain_data import encode_plain
 from replayer.cursor import TELL_S
 from replayer.timeline import _not_below
 from replayer.verify import verify_tape
+from sim.kernel.plain_data import encode_plain
 
 from small_worlds import Walkers, record
 

@@ -24,10 +24,10 @@ from recorder.format.file_header import marker_of
 from recorder.format.frame import Frame
 from recorder.format.journal import decode_journal
 from recorder.format.limits import META_BYTES_MAX, META_EXTRA_BYTES
-from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.format.recording import Recording
 from recorder.format.scan import scan_contents
 from recorder.format.segment import Segment
+from sim.kernel.plain_data import decode_plain, encode_plain
 
 _MISSING_NAMED_MAX = 10_000  # A forged file header may say that millions come before it.
 

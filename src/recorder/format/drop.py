@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from recorder.errors import CorruptError
-from recorder.format.plain_data import decode_plain
+from sim.kernel.plain_data import decode_plain
 
 
 @attrs.frozen

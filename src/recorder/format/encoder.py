@@ -25,8 +25,8 @@ from recorder.format.file_header import FileHeader, encode_file_header, make_fil
 from recorder.format.frame import Frame
 from recorder.format.index import Entry, PartSummary, encode_index, entry_of, summarize
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX, FRAMES_RAW_BYTES, INDEX_BLOCKS, PIECE_RAW_BYTES
-from recorder.format.plain_data import encode_plain
 from recorder.format.seal import DIGEST_BYTES, Seal, encode_seal, encode_trailer
+from sim.kernel.plain_data import encode_plain
 
 _INDEX_PAYLOAD_BYTES_MAX = 64 * (INDEX_BLOCKS + 2)
 assert _INDEX_PAYLOAD_BYTES_MAX <= BLOCK_RAW_BYTES_MAX, "an INDEX must fit into one block"

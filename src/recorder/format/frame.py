@@ -23,7 +23,7 @@ import msgpack
 from recorder.errors import CorruptError
 from recorder.format.block import BlockHeader
 from recorder.format.limits import INPUT_BYTES_MAX
-from recorder.format.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
+from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 
 _HEAD = struct.Struct(">BBQBQ")
 _ARRAY_OF_3, _UINT64 = 0x93, 0xCF

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from recorder.errors import CorruptError
 from recorder.format.block import BlockHeader, Kind
 from recorder.format.limits import INDEX_BLOCKS
-from recorder.format.plain_data import decode_plain, encode_plain
+from sim.kernel.plain_data import decode_plain, encode_plain
 
 ENTRIES_MAX = 2 * INDEX_BLOCKS  # One append may bring some blocks more than INDEX_BLOCKS.
 _HEAD_SIZE = struct.Struct("<I")

@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError
-from recorder.format.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.changes import Rows, comparable
+from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Snapshot, make_arena
 

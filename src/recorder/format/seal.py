@@ -31,7 +31,7 @@ import google_crc32c
 
 from recorder.errors import CorruptError
 from recorder.format.index import PartSummary
-from recorder.format.plain_data import decode_plain, encode_plain
+from sim.kernel.plain_data import decode_plain, encode_plain
 
 TRAILER_TAG = b"\xf5END"
 TRAILER_BYTES = 24

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError
-from recorder.format.plain_data import decode_plain, encode_plain
+from sim.kernel.plain_data import decode_plain, encode_plain
 
 Columns = dict[str, npt.NDArray[Any]]
 

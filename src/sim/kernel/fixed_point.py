@@ -12,14 +12,14 @@ PLACES = 16
 ONE = 1 << PLACES  # 1.0
 
 
-def from_number(value: int | float | str) -> int:
-    """The fixed-point number nearest to value, ties to even.
+def from_number(value: int | float | str, places: int = PLACES) -> int:
+    """The fixed-point number nearest to value, ties to even; with another number of binary places where it is asked.
 
     A float counts as the decimal text that Python prints for it, so that 0.1 in a file is one tenth.
     Raises ValueError if value is no finite number.
     """
     try:
-        return round(Fraction(str(value)) * ONE)
+        return round(Fraction(str(value)) * (1 << places))
     except (ValueError, ZeroDivisionError):
         raise ValueError(f"{value!r} is no number") from None
 

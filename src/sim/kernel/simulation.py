@@ -16,6 +16,7 @@ import numpy as np
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import Snapshot, State
 
+BESIDE = "scenario."  # Fields whose names begin so are a scenario's, which lie in the state beside a simulation's own.
 SAVED_BYTES_FIELD = "saved"  # The one field of a simulation whose save() returns plain bytes.
 
 Saved = bytes | Mapping[str, "np.ndarray[Any, Any] | np.generic | bytes"]
@@ -142,7 +143,11 @@ class ArenaOfSaved:
         state = self.state
         blobs = {entry.name for entry in state.layout.schema.entries if isinstance(entry, Blob)}
         self._kind = ()  # The layout may be another one now; the next step compares anew.
-        saved: dict[str, Any] = {name: state.blob(name) if name in blobs else state[name].copy() for name in state}
+        saved: dict[str, Any] = {
+            name: state.blob(name) if name in blobs else state[name].copy()
+            for name in state
+            if not name.startswith(BESIDE)
+        }
         self.inner.load(saved[SAVED_BYTES_FIELD] if self._returns_bytes else saved)
 
     def _pack(self, saved: Mapping[str, Any]) -> None:
@@ -150,17 +155,26 @@ class ArenaOfSaved:
             (name, getattr(value, "dtype", None), getattr(value, "shape", None)) for name, value in saved.items()
         )
         if kind != self._kind:
-            schema = _schema_of(saved)
-            if hasattr(self, "state"):
-                self.state.replace_schema(schema)
-            else:
-                self.state = State(schema)
+            self._lay_out(_schema_of(saved))
             self._kind = kind
         for name, value in saved.items():
             if isinstance(value, bytes):
                 self.state.set_blob(name, value)
             else:
                 self.state[name][...] = value
+
+    def _lay_out(self, schema: Schema) -> None:
+        if not hasattr(self, "state"):
+            self.state = State(schema)
+            return
+        foreign = [entry for entry in self.state.layout.schema.entries if entry.name.startswith(BESIDE)]
+        kept = {entry.name: self.state[entry.name].copy() for entry in foreign}
+        self.state.replace_schema(Schema(*schema.entries, *foreign))
+        for entry in foreign:
+            if isinstance(entry, Blob):
+                self.state.set_blob(entry.name, kept[entry.name].tobytes())
+            else:
+                self.state[entry.name][...] = kept[entry.name]
 
 
 def _as_mapping(saved: Any) -> Mapping[str, Any]:
@@ -174,6 +188,8 @@ def _as_mapping(saved: Any) -> Mapping[str, Any]:
 def _schema_of(saved: Mapping[str, Any]) -> Schema:
     entries: list[Field | Blob] = []
     for name, value in saved.items():
+        if name.startswith(BESIDE):
+            raise ValueError(f"save()[{name!r}]: names that begin with {BESIDE} are kept for scenarios")
         if isinstance(value, bytes):
             entries.append(Blob(name))
         elif isinstance(value, np.ndarray | np.generic):

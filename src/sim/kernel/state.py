@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sim.kernel.changes import ChangeMarks, comparable
 from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
-from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Layout, Schema, Slot, make_layout
+from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
@@ -274,6 +274,14 @@ class State:
             for stale in (old, *(view() for view in given.get(name, ()))):
                 if stale is not None:
                     stale.flags.writeable = False  # Invariant 2: a write through it fails instead of vanishing.
+
+    def extend(self, *entries: Field | Blob) -> None:
+        """Hold further fields and blobs from now on, behind the others; what there is keeps its values.
+
+        Every view taken before is read-only and stale, as after growth. Raises ValueError for a name that is taken.
+        """
+        schema = Schema(*self.layout.schema.entries, *entries)
+        self._relayout(make_layout(schema, {**schema.initial_capacities(), **self.layout.capacities}))
 
     def replace_schema(self, schema: Schema) -> None:
         """Hold the fields of another schema from now on, all zero; room that blobs and tables had is kept.

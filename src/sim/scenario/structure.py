@@ -6,14 +6,14 @@ cattrs does the structuring; here are the types with bounds, and the one line th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
 from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
 from cattrs.gen import make_dict_structure_fn, override
 
-from sim.kernel.fixed_point import from_number
+from sim.kernel.fixed_point import PLACES, from_number
 from sim.kernel.registry import ConfigError
 
 T = TypeVar("T")
@@ -29,10 +29,15 @@ class Whole:
 
 @attrs.frozen
 class Decimal:
-    """Bounds of a decimal number that becomes fixed point. Used as ``Annotated[int, Decimal(0, 9)]``."""
+    """Bounds of a decimal number that becomes fixed point. Used as ``Annotated[int, Decimal(0, 9)]``.
+
+    Attributes:
+        places: binary places of the fixed point.
+    """
 
     low: int
     high: int
+    places: int = PLACES
 
 
 def structure(plain: Mapping[str, Any], target: type[T]) -> T:
@@ -50,7 +55,7 @@ def _structure_bounded(value: Any, annotated: Any) -> int:
     what = f"a {'whole' if whole else 'decimal'} number from {bounds.low} to {bounds.high} was expected"
     if isinstance(value, bool) or not isinstance(value, allowed) or not bounds.low <= value <= bounds.high:
         raise ConfigError("", f"{what}, found {value!r}")
-    return value if whole and isinstance(value, int) else from_number(value)
+    return value if whole and isinstance(value, int) else from_number(value, getattr(bounds, "places", PLACES))
 
 
 def _structure_exact(value: Any, wanted: type) -> Any:
@@ -58,6 +63,13 @@ def _structure_exact(value: Any, wanted: type) -> Any:
         names = {str: "text", bool: "true or false", int: "a whole number"}
         raise ConfigError("", f"{names[wanted]} was expected, found {value!r}")
     return value
+
+
+def _structure_choice(value: Any, wanted: Any) -> str:
+    choices = get_args(wanted)
+    if value not in choices:
+        raise ConfigError("", f"one of {', '.join(choices)} was expected, found {value!r}")
+    return str(value)
 
 
 def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
@@ -75,6 +87,10 @@ def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
 
 def _is_bounded(wanted: Any) -> bool:
     return get_origin(wanted) is Annotated and isinstance(get_args(wanted)[1], Whole | Decimal)
+
+
+def _is_choice(wanted: Any) -> bool:
+    return get_origin(wanted) is Literal
 
 
 def _is_list(wanted: Any) -> bool:
@@ -108,6 +124,7 @@ def _make_converter() -> cattrs.Converter:
         converter.register_structure_hook(exact, _structure_exact)
     converter.register_structure_hook_factory(attrs.has, lambda target: _make_table_hook(target, converter))
     converter.register_structure_hook_func(_is_list, _structure_list)
+    converter.register_structure_hook_func(_is_choice, _structure_choice)
     converter.register_structure_hook_func(_is_bounded, _structure_bounded)
     return converter
 

@@ -15,9 +15,9 @@ from recorder.format.frame import encode_frame
 from recorder.format.index import Entry, decode_index, encode_index
 from recorder.format.keyframe import encode_delta, encode_full, gather_changes
 from recorder.format.limits import INDEX_BLOCKS, PIECE_RAW_BYTES
-from recorder.format.plain_data import encode_plain
 from recorder.format.scan import scan_contents
 from sim import Field, Schema, State
+from sim.kernel.plain_data import encode_plain
 
 from oracle.second_checks import CheckedReader
 from oracle.second_reader import INDEX

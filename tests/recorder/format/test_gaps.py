@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recorder.errors import CorruptError
 from recorder.format.drop import Drop, decode_drop
 from recorder.format.gaps import drop_at, gap_at, merged, share_out
-from recorder.format.plain_data import encode_plain
+from sim.kernel.plain_data import encode_plain
 
 LAST = 40
 

@@ -24,10 +24,10 @@ from recorder.format.block import HEADER_BYTES, TAG, BlockHeader, Codec, Kind, d
 from recorder.format.contents import NoTapeError
 from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX
-from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.format.scan import scan_contents
 from recorder.format.seal import encode_trailer
 from replayer.tape import Tape
+from sim.kernel.plain_data import decode_plain, encode_plain
 
 from oracle.exhaust import exhaust
 from oracle.second_reader import DELTA, END, FRAMES, FULL, INDEX

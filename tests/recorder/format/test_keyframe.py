@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from recorder.errors import CorruptError
 from recorder.format.keyframe import Changes, decode_delta, decode_full, encode_delta, encode_full, gather_changes
-from recorder.format.plain_data import decode_plain, encode_plain
 from sim import Blob, Field, Schema, State, Table
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot, view_rows
 
 

@@ -25,8 +25,8 @@ from recorder.format.block import (
 from recorder.format.file_header import FileHeader, decode_file_header, encode_file_header
 from recorder.format.frame import Frame, decode_frames, encode_frame, ensure_inputs_fit
 from recorder.format.index import PartSummary
-from recorder.format.plain_data import decode_plain, encode_plain
 from recorder.format.seal import Seal, decode_seal, decode_trailer, encode_seal, encode_trailer
+from sim.kernel.plain_data import decode_plain, encode_plain
 
 RUN_ID = bytes(range(16))
 MARKER = b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7"

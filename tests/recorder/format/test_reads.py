@@ -18,9 +18,9 @@ from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.journal import area_salt, encode_area_header, encode_journal_header
 from recorder.format.keyframe import encode_delta, encode_full, gather_changes
-from recorder.format.plain_data import encode_plain
 from recorder.format.recording import Recording
 from sim import Field, Schema, State
+from sim.kernel.plain_data import encode_plain
 
 KEYFRAME_EVERY = 50
 FRAMES_A_BLOCK = 10

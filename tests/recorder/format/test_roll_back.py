@@ -16,7 +16,7 @@ from recorder.format.encoder import (
 )
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
-from recorder.format.plain_data import encode_plain
+from sim.kernel.plain_data import encode_plain
 
 from oracle.second_checks import CheckedReader
 from oracle.second_reader import unpack

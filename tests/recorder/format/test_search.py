@@ -10,8 +10,8 @@ from recorder.format.block import ALIGNMENT_BYTES, HEADER_BYTES, TAG
 from recorder.format.encoder import SegmentEncoder, frames_piece
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
-from recorder.format.plain_data import encode_plain
 from recorder.format.scan import SEARCH_BYTES, _all_zeros, find_block, scan_contents
+from sim.kernel.plain_data import encode_plain
 
 
 def block_at(offset: int, run: int = 0) -> bytes:

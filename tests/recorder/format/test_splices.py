@@ -189,7 +189,7 @@ def test_even_with_a_new_digest_a_changed_run_is_found_by_simulating(tmp_path: P
     """Inputs changed, all checksums, the index and the seal made anew: the first tick that differs is named."""
     from recorder.format.encoder import SegmentEncoder, make_piece
     from recorder.format.frame import decode_frames
-    from recorder.format.plain_data import encode_plain
+    from sim.kernel.plain_data import encode_plain
 
     path = record(tmp_path / "run.tape")
     data = path.read_bytes()

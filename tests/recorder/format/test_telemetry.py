@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recorder.errors import CorruptError
-from recorder.format.plain_data import encode_plain
 from recorder.format.telemetry import COLUMNS_MAX, Row, decode_telemetry, encode_telemetry, join_telemetry, make_row
+from sim.kernel.plain_data import encode_plain
 
 WHOLE = st.integers(-(1 << 63), (1 << 63) - 1)
 DECIMAL = st.floats(allow_nan=False)

@@ -13,7 +13,6 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
-from recorder.format.plain_data import encode_plain
 from recorder.raised import raised_text
 from replayer.desync.finding import compare_states
 from replayer.desync.hidden_state.ambient import Ambient
@@ -35,6 +34,7 @@ from replayer.desync.hidden_state.trials import Factory, Outcome, Period, Trials
 from replayer.desync.hidden_state.walk import inner_of, take_ambient
 from replayer.worlds import UnfitSimulationError
 from sim.kernel.changes import AuditedChanges, UnmarkedWriteError
+from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import ArenaOfSaved, as_simulation
 from sim.kernel.state import Snapshot
 

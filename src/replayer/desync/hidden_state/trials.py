@@ -17,7 +17,6 @@ from typing import Any
 
 import attrs
 
-from recorder.format.plain_data import decode_plain
 from recorder.raised import raised_text
 from replayer.desync.hidden_state.ambient import INSTANCE, Ambient, set_child
 from replayer.desync.hidden_state.comparison import Candidate, find_candidates
@@ -26,6 +25,7 @@ from replayer.desync.hidden_state.roots import Roots
 from replayer.desync.hidden_state.sources import Answers, Sources
 from replayer.desync.hidden_state.transplant import Transplant
 from replayer.desync.hidden_state.walk import inner_of, take_ambient
+from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, as_simulation, restore
 from sim.kernel.state import Snapshot
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from recorder.format.plain_data import PlainEncoder, decode_plain, encode_plain
+from sim.kernel.plain_data import PlainEncoder, decode_plain, encode_plain
 
 DTYPES = [
     f"{order}{kind}" for kind in ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16") for order in "<>"

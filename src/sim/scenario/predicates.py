@@ -1,0 +1,62 @@
+"""Predicates over the figures of a round, as a scenario writes them: ``tick < 100``, ``heads of beetle > 0``.
+
+A figure is ``tick``, ``buffered`` (messages in buffers), ``in_flight`` (messages under way),
+``distance_to_equilibrium`` (the largest Euclidean distance of a role's figures from the uniform distribution), or
+whatever the simulation's ``telemetry()`` calls so.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from sim.kernel.registry import ConfigError
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_FORM = re.compile(r"\s*(?P<figure>.*?\S)\s*(?P<operator><=|>=|==|!=|<|>)\s*(?P<number>-?\d+(\.\d+)?)\s*")
+
+
+def _structure(text: Any) -> tuple[str, str, int | float]:
+    match = _FORM.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ConfigError("", f"a comparison such as 'tick < 100' was expected, found {text!r}")
+    number = match["number"]
+    return match["figure"], match["operator"], float(number) if "." in number else int(number)
+
+
+@attrs.frozen(init=False)
+class Predicate:
+    """A figure compared with a number."""
+
+    figure: str
+    operator: str
+    number: int | float
+
+    def __init__(self, text: str) -> None:
+        """Raises ConfigError if text is no comparison."""
+        self.__attrs_init__(*_structure(text))
+
+    def __str__(self) -> str:
+        return f"{self.figure} {self.operator} {self.number}"
+
+    def holds(self, figures: Mapping[str, int | float]) -> bool:
+        """Whether it does. A figure that is no number (NaN) fulfils nothing.
+
+        Raises ConfigError, with the names there are, if there is no such figure.
+        """
+        if self.figure not in figures:
+            raise ConfigError("", f"there is no figure {self.figure}; figures: {', '.join(figures)}")
+        value = figures[self.figure]
+        return not math.isnan(value) and _OPERATORS[self.operator](value, self.number)
