@@ -174,7 +174,8 @@ def run(
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split}
     settings |= {"deterministic": deterministic, "blame": blame}
     players = read_players(player or [])
-    course = course_of(loaded.world, loaded.config, players=players, file=inputs)
+    provoked = loaded.provocation is not None
+    course = course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=provoked)
     notes: dict[str, Any] = {"ticks": tick_count}
     notes |= ({"players": players} if players else {}) | ({"inputs": str(inputs)} if inputs is not None else {})
     recorder = _start(output, loaded, settings, changes=changes, notes=notes)
@@ -188,7 +189,7 @@ def run(
 
 def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **more: Any) -> Recorder:
     """A recorder of a scenario; nothing is written if something cannot be. Raises UsageError, ConfigError, OSError."""
-    simulation = loaded.world.make(loaded.config)
+    simulation = loaded.make()
     path = output if output is not None else _new_path(loaded.name)
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
@@ -203,7 +204,7 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **mo
 
 def _ticks_of(loaded: Scenario) -> int:
     """How far a scenario is to be run. Raises ConfigError."""
-    ticks = loaded.config.get("ticks", 1000)
+    ticks = loaded.ticks
     if not isinstance(ticks, int) or not 0 < ticks <= TICKS_MAX:
         raise ConfigError("ticks", f"a whole number of at least 1 was expected, found {ticks!r}")
     return ticks
@@ -275,7 +276,9 @@ def _plan(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -
         match assembled.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
                 players = _players_noted(tape, assembled, inputs)
-                course = course_of(find_world(name), config, sim=sim, players=players, file=inputs)
+                provoked = bool(assembled.meta.get("scenario"))
+                world = find_world(name)
+                course = course_of(world, config, sim=sim, players=players, file=inputs, by_role=provoked)
             case _ if sim is not None:
                 if last_tick > assembled.recording.last_tick:
                     _ensure_no_inputs(tape, assembled.recording)

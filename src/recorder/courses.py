@@ -40,20 +40,33 @@ def course_of(
     sim: str | None = None,
     players: Mapping[str, str] | None = None,
     file: Path | None = None,
+    by_role: bool = False,
 ) -> Course:
     """What the scenario of a registered world sends, and then players and a file.
 
-    players: policies by player. file: see read_inputs. Raises ConfigError, UsageError, OSError.
+    players: policies by player. file: see read_inputs. by_role: tell whose inputs they are, for a scenario that stands
+    between the players and the world. Raises ConfigError, UsageError, OSError.
     """
     scheduled = world.inputs(config)
-    playing = [_player(world, config, name, policy) for name, policy in (players or {}).items()]
+    playing = {name: _player(world, config, name, policy) for name, policy in (players or {}).items()}
     given = read_inputs(file) if file is not None else {}
 
     def inputs_at(tick: int, state: State) -> list[Any]:
-        sent = scheduled(tick) + [one for player in playing for one in player(tick, state)]
+        sent = scheduled(tick) + [one for player in playing.values() for one in player(tick, state)]
         return sent + given.get(tick, [])
 
-    return Course(inputs_at, lambda snapshot: world.summarize(config, snapshot), sim, file, world.tick_limit_reason)
+    def inputs_by_role_at(tick: int, state: State) -> dict[str, list[Any]]:
+        return {"": scheduled(tick) + given.get(tick, [])} | {
+            name: player(tick, state) for name, player in playing.items()
+        }
+
+    return Course(
+        inputs_by_role_at if by_role and playing else inputs_at,
+        lambda snapshot: world.summarize(config, snapshot),
+        sim,
+        file,
+        world.tick_limit_reason,
+    )
 
 
 def course_without_inputs(sim: str) -> Course:

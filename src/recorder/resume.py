@@ -42,7 +42,8 @@ from recorder.session import Resumed, Session, encode_small, meta_maker
 from recorder.settings import Settings
 from recorder.tracking import ChangeTracking, find_source
 from sim.kernel.registry import find_world
-from sim.kernel.simulation import Simulation, as_simulation, restore
+from sim.kernel.simulation import Simulation, restore
+from sim.scenario.around import restage
 
 PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
 
@@ -87,7 +88,9 @@ def resume_in(
     try:
         assembled, ios, begun = _read(files, os.fspath(path))
         settings = settings_of(assembled)
-        adapted = as_simulation(simulation) if simulation is not None else _make_world(assembled)
+        adapted = (
+            restage(simulation, assembled.meta.get("scenario")) if simulation is not None else _make_world(assembled)
+        )
         find_source(adapted, changes)
         keyframe_tick = _restore_last_tick(assembled, adapted, progress)
         if begun is not None:
@@ -184,7 +187,8 @@ def _pieces(io: IO, start: int, end: int) -> Iterator[bytes]:
 def _make_world(assembled: Assembled) -> Simulation:
     match assembled.meta.get("world"):
         case {"name": str(name), "config": dict(config)}:
-            return find_world(name).make(config)
+            world = find_world(name)
+            return restage(world.make(config), assembled.meta.get("scenario"), world.properties)
     raise TypeError(
         f"the tape names no registered world (it was recorded from {assembled.meta.get('simulation')}): "
         "give the simulation to recorder.resume"

@@ -73,9 +73,12 @@ def describe(simulation: object, adapted: Any, settings: Settings, notes: Mappin
     world = None
     if isinstance(origin, Origin):
         world = {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
+    scenario = getattr(adapted, "scenario", None)
+    named = type(adapted.inner if scenario else simulation)  # A scenario is around something that has a name.
     described: dict[str, Any] = {
         "world": world,
-        "simulation": f"{type(simulation).__module__}.{type(simulation).__qualname__}",
+        **({"scenario": dict(scenario)} if scenario else {}),
+        "simulation": f"{named.__module__}.{named.__qualname__}",
         "mode": "events",
         "hash": HASH_NAME,
         "random": GENERATOR_NAME,

@@ -10,7 +10,8 @@ from recorder.raised import raised_text
 from replayer.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.schema import COUNTS_FIELD, Layout
-from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
+from sim.kernel.simulation import ArenaOfSaved, Simulation
+from sim.scenario.around import restage
 
 Factory = Callable[[], Any]
 
@@ -31,14 +32,14 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
         try:
             if not callable(factory):
                 raise TypeError(f"world={factory!r}: give the class, or a function that makes a simulation")
-            simulation = as_simulation(_made(factory))
+            simulation = restage(_made(factory), tape.meta.get("scenario"))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
     else:
-        world = tape.meta.get("world")
-        match world:
+        match tape.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
-                simulation = find_world(name).make(config)
+                world = find_world(name)
+                simulation = restage(world.make(config), tape.meta.get("scenario"), world.properties)
             case _:
                 recorded = tape.meta.get("simulation", "an unknown class")
                 raise UnknownWorldError(

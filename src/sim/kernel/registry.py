@@ -74,6 +74,7 @@ class World:
         play: from a configuration, a player's name and a policy's to what that player sends; raises ConfigError. None
             if the world has no players.
         tick_limit_reason: what the end of a run is called that has done the ticks it was to do.
+        properties: functions that a scenario's properties may name, see sim.scenario.monitors.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
     """
 
@@ -86,6 +87,7 @@ class World:
     layers: Callable[[Config, Snapshot], Mapping[str, npt.NDArray[Any]]] | None = None
     play: Callable[[Config, str, str], PlayerSource] | None = None
     tick_limit_reason: str = "ticks"
+    properties: Mapping[str, Callable[[Any], str | None]] = attrs.field(factory=dict)
     scenarios: Any = None
 
 

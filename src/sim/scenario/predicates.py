@@ -11,7 +11,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -28,15 +28,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 _FORM = re.compile(r"\s*(?P<figure>.*?\S)\s*(?P<operator><=|>=|==|!=|<|>)\s*(?P<number>-?\d+(\.\d+)?)\s*")
 
 
-def _structure(text: Any) -> tuple[str, str, int | float]:
-    match = _FORM.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise ConfigError("", f"a comparison such as 'tick < 100' was expected, found {text!r}")
-    number = match["number"]
-    return match["figure"], match["operator"], float(number) if "." in number else int(number)
-
-
-@attrs.frozen(init=False)
+@attrs.frozen
 class Predicate:
     """A figure compared with a number."""
 
@@ -44,19 +36,19 @@ class Predicate:
     operator: str
     number: int | float
 
-    def __init__(self, text: str) -> None:
+    @classmethod
+    def from_text(cls, text: Any) -> Self:
         """Raises ConfigError if text is no comparison."""
-        self.__attrs_init__(*_structure(text))
+        match = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise ConfigError("", f"a comparison such as 'tick < 100' was expected, found {text!r}")
+        number = match["number"]
+        return cls(match["figure"], match["operator"], float(number) if "." in number else int(number))
 
     def __str__(self) -> str:
         return f"{self.figure} {self.operator} {self.number}"
 
     def holds(self, figures: Mapping[str, int | float]) -> bool:
-        """Whether it does. A figure that is no number (NaN) fulfils nothing.
-
-        Raises ConfigError, with the names there are, if there is no such figure.
-        """
-        if self.figure not in figures:
-            raise ConfigError("", f"there is no figure {self.figure}; figures: {', '.join(figures)}")
+        """Whether it does. A figure that is no number (NaN) fulfils nothing. Raises KeyError without such a figure."""
         value = figures[self.figure]
         return not math.isnan(value) and _OPERATORS[self.operator](value, self.number)

@@ -106,6 +106,9 @@ def _names(target: type[Any]) -> list[str]:
 
 
 def _make_table_hook(target: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    from_text: Callable[[Any], Any] | None = getattr(target, "from_text", None)
+    if from_text is not None:
+        return lambda value, _: from_text(value)
     # A key that is a word of Python, such as "not", belongs to the attribute with an underscore behind it.
     renamed: dict[str, Any] = {n: override(rename=_key(n)) for n in _names(target) if n != _key(n)}
     structure_keys = make_dict_structure_fn(target, converter, _cattrs_forbid_extra_keys=True, **renamed)

@@ -70,6 +70,7 @@ def test_the_counter_layout(seed: int, phase: int, tick: int, entities: list[int
     drawn = KeyedRandom(seed).words(phase, tick, np.array(entities), block)
     assert (drawn.tolist(), drawn.dtype) == (expected, np.uint64)
     assert KeyedRandom(seed).words(phase, tick, entities[0], block).tolist() == expected[0]
+    assert list(KeyedRandom(seed).numbers(phase, tick, entities[0], block)) == expected[0]
     assert GENERATOR_NAME == "philox4x32-10/1"
 
 

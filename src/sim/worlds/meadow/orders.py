@@ -145,6 +145,15 @@ def _pay(ground: Ground, species: int, cost: int) -> bool:
     return True
 
 
+def is_input(config: MeadowConfig, item: Any) -> bool:
+    """Whether run_inputs takes it."""
+    try:
+        _check(config, item)
+    except ValueError:
+        return False
+    return True
+
+
 def _check(config: MeadowConfig, item: Any) -> tuple[int, ...]:
     """An input as integers: the kind's number, then the values in the order of INPUT_KEYS."""
     if not isinstance(item, Mapping) or item.get("kind") not in _KINDS:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import ONE, to_number
+from sim.kernel.fixed_point import ONE, PLACES, to_number
 from sim.kernel.registry import Config, Origin
 from sim.kernel.simulation import Phase, run_phases
 from sim.kernel.state import Snapshot, State
@@ -19,7 +19,7 @@ from sim.worlds.meadow.interaction import run_interaction
 from sim.worlds.meadow.layout import LossCause, make_schema
 from sim.worlds.meadow.ledger import Ledger
 from sim.worlds.meadow.lifecycle import run_lifecycle
-from sim.worlds.meadow.orders import run_inputs
+from sim.worlds.meadow.orders import is_input, run_inputs
 from sim.worlds.meadow.placement import place_everything
 from sim.worlds.meadow.signalling import run_signalling
 from sim.worlds.meadow.telemetry import make_row
@@ -27,6 +27,7 @@ from sim.worlds.meadow.termination import find_end
 from sim.worlds.meadow.writes import WRITES
 
 WORLD_NAME = "meadow"
+INT64_MAX = (1 << 63) - 1
 WORLD_VERSION = 2  # Changes whenever the same configuration and inputs give other states, and only then.
 
 
@@ -71,6 +72,21 @@ class Meadow:
         """The books begin anew with the state that was put in."""
         if self._ledger is not None:
             self._ledger.begin(self.state)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The herbivores, whose players send inputs."""
+        return tuple(herbivore.name for herbivore in self.config.herbivores)
+
+    def accepts(self, item: Any) -> bool:
+        """Whether step takes this input; a scenario drops what it has corrupted beyond that."""
+        return is_input(self.config, item)
+
+    def sample(self, role: str) -> list[int]:
+        """Heads and energy of a herbivore, Q32.32 as integers, at most what 64 bits hold."""
+        mine = (self.state["swarms.species"] == self.config.herbivore_index(role)) & (self.state["swarms.id"] != 0)
+        heads, energy = (int(self.state[f"swarms.{name}"][mine].sum()) for name in ("population", "energy"))
+        return [min(heads << 32, INT64_MAX), min(energy << (32 - PLACES), INT64_MAX)]
 
     def telemetry(self) -> Mapping[str, int | float]:
         """The figures of the present tick, see telemetry.py."""

@@ -1,0 +1,65 @@
+"""Corrupt the payload of a message: always in the same way, always to something of the same type.
+
+whole number    one more; behind the largest comes the smallest (64 bits)
+boolean         the other one
+decimal         the other sign
+text, bytes     with something before it
+list, array     the first element that can be corrupted
+table           the value of the last key that can be corrupted: the first ones say what kind of thing it is
+nothing         stays nothing
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+INT_MAX = (1 << 63) - 1
+TEXT_PREFIX = "corrupted:"
+
+
+def corrupt(payload: Any) -> Any:
+    """A corrupted copy of plain data; the payload itself where there is nothing to corrupt."""
+    match payload:
+        case bool():
+            return not payload
+        case int():
+            return -INT_MAX - 1 if payload == INT_MAX else payload + 1
+        case float():
+            return -payload
+        case str():
+            return TEXT_PREFIX + payload
+        case bytes():
+            return TEXT_PREFIX.encode() + payload
+        case np.ndarray() | np.generic():
+            return _corrupt_array(payload)
+        case list() | tuple():
+            return _corrupt_one(payload, list(payload), range(len(payload)))
+        case dict():
+            return _corrupt_one(payload, dict(payload), reversed(list(payload)))
+    return payload
+
+
+def _corrupt_one(payload: Any, copy: Any, places: Any) -> Any:
+    for place in places:
+        changed = corrupt(copy[place])
+        if changed is not copy[place]:
+            copy[place] = changed
+            return copy
+    return payload
+
+
+def _corrupt_array(array: Any) -> Any:
+    copy = np.array(array)
+    flat = copy.reshape(-1)
+    if not flat.size:
+        return array
+    if flat.dtype.kind == "b":
+        flat[0] = not flat[0]
+    elif flat.dtype.kind in "iu":
+        bounds = np.iinfo(flat.dtype)
+        flat[0] = bounds.min if flat[0] == bounds.max else flat[0] + flat.dtype.type(1)
+    else:
+        flat[0] = -flat[0]
+    return copy[()] if copy.ndim == 0 else copy

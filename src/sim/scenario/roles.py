@@ -1,0 +1,189 @@
+"""The seam between a scenario and its world: where messages of the roles are taken, and where they arrive.
+
+A world with messages of its own is asked through kernel/messages.py. Of any other the inputs are the messages: those of
+a tick go from their role to the world. Inputs come in one of these forms:
+
+    list      {role: [input, ...]}; a list without a role, or that of the role "", is the world's own and never touched
+    one       the value of the only role
+    by_role   {role: value}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from sim.kernel.messages import Event, Message, MessageWorld, Router
+from sim.kernel.registry import ConfigError
+from sim.kernel.simulation import Simulation
+from sim.scenario.adversary import message_facts
+from sim.scenario.config import WORLD, ScenarioConfig
+
+ONLY_ROLE = "agent"  # What the role of a simulation is called that says nothing about roles.
+NOBODY = ""
+
+
+def roles_of(simulation: Simulation, config: ScenarioConfig) -> tuple[str, ...]:
+    """The roles of a scenario: those that it names, or the world's. Raises ConfigError for one that the world lacks."""
+    own = getattr(simulation, "roles", None)
+    if own is None:
+        return config.roles or (ONLY_ROLE,)
+    for index, role in enumerate(config.roles):
+        if role not in own:
+            raise ConfigError(f"roles[{index}]", f"the world has no role {role}; roles: {', '.join(own) or 'none'}")
+    return tuple(own)
+
+
+class MessageRoles:
+    """The seam of a world with messages of its own."""
+
+    def __init__(self, world: Any) -> None:
+        self._world: MessageWorld = world
+        self.world_inputs: Any = None
+
+    def begin_step(self, inputs: Any, paused: frozenset[str], router: Router, _events: list[Event]) -> None:
+        """From now until end_step the world's messages go through router, and paused roles do nothing."""
+        self.world_inputs = inputs
+        self._world.paused, self._world.router = paused, router
+
+    def end_step(self) -> Sequence[Event]:
+        """What the world says that happened."""
+        self._world.paused, self._world.router = frozenset(), None
+        return self._world.events()
+
+    def deliver(self, message: Message) -> bool:
+        """See MessageWorld."""
+        return self._world.deliver(message)
+
+    def sample(self, role: str) -> list[int]:
+        """See MessageWorld."""
+        return list(self._world.sample(role))
+
+    def buffered_count(self) -> int:
+        """See MessageWorld."""
+        return self._world.buffered_count()
+
+    def buffered_by_session(self) -> dict[int, int]:
+        """Messages in buffers by session; all of them as session 0 if the world does not tell."""
+        own: Callable[[], dict[int, int]] | None = getattr(self._world, "buffered_by_session", None)
+        return own() if own is not None else {0: self.buffered_count()}
+
+    def depths(self) -> dict[int, int]:
+        """How much is left to be done by session; empty if the world does not tell."""
+        own: Callable[[], dict[int, int]] | None = getattr(self._world, "depths", None)
+        return own() if own is not None else {}
+
+
+class InputRoles:
+    """The seam of a world whose inputs are the messages of its roles.
+
+    Attributes:
+        world_inputs: what the world's step is given; valid from begin_step on.
+    """
+
+    def __init__(
+        self, world: Simulation, roles: Sequence[str], config: ScenarioConfig, next_number: Callable[[], int]
+    ) -> None:
+        self._world, self._roles, self._idle = world, roles, config.idle
+        self._form = _form_of(world, roles, config)
+        self._next_number = next_number
+        self._accepts: Callable[[Any], bool] | None = getattr(world, "accepts", None)
+        self._arrived: list[Message] = []
+        self.world_inputs: Any = None
+        if self._form == "one" and len(roles) != 1:
+            raise ConfigError("inputs", f'"one" needs one role, found {len(roles)}')
+
+    def begin_step(self, inputs: Any, paused: frozenset[str], router: Router, events: list[Event]) -> None:
+        """Send this tick's inputs; with what was delivered before, they are what the world is given.
+
+        Raises ValueError if inputs have another form than this world's.
+        """
+        own, sent = self._shared_out(inputs)
+        for role, payloads in sent.items():
+            for payload in payloads:
+                message = Message(self._next_number(), role, WORLD, _label(payload), payload)
+                if role in paused:
+                    events.append({"kind": "suppressed", **message_facts(message)})
+                    continue
+                arrived = router(message)
+                if arrived is not None:
+                    self._arrived.append(arrived)
+        self.world_inputs = self._joined(own, events)
+        self._arrived = []
+
+    def _shared_out(self, inputs: Any) -> tuple[Any, dict[str, list[Any]]]:
+        """What is the world's own, and what each role sends."""
+        if self._form == "one":
+            return None, {self._roles[0]: [] if inputs is None else [inputs]}
+        if self._form == "list" and (inputs is None or isinstance(inputs, list | tuple)):
+            return list(inputs or ()), {}
+        if inputs is None:
+            return None, {}
+        if not isinstance(inputs, Mapping) or set(inputs) - {*self._roles, NOBODY}:
+            raise ValueError(f"inputs by role were expected, of {', '.join(self._roles)}; found {inputs!r}")
+        sent = {role: inputs[role] for role in self._roles if role in inputs}
+        if self._form == "list":
+            return list(inputs.get(NOBODY, ())), sent
+        return None, {role: [value] for role, value in sent.items()}
+
+    def _joined(self, own: Any, events: list[Event]) -> Any:
+        """The inputs of the world: in the order in which they arrived."""
+        if self._form == "list":
+            accepted = [message for message in self._arrived if self._is_accepted(message, events)]
+            return [*own, *(message.payload for message in accepted)]
+        latest: dict[str, Any] = dict.fromkeys(self._roles, self._idle)
+        newest: dict[str, Message] = {}
+        for message in sorted(self._arrived, key=lambda message: message.number):
+            if message.sender in newest:
+                events.append({"kind": "superseded", **message_facts(newest[message.sender])})
+            if self._is_accepted(message, events):
+                newest[message.sender], latest[message.sender] = message, message.payload
+        return latest[self._roles[0]] if self._form == "one" else latest
+
+    def _is_accepted(self, message: Message, events: list[Event]) -> bool:
+        if self._accepts is None or self._accepts(message.payload):
+            return True
+        events.append({"kind": "invalid", **message_facts(message)})
+        return False
+
+    def end_step(self) -> Sequence[Event]:
+        """What the world says that happened."""
+        own: Callable[[], Sequence[Event]] | None = getattr(self._world, "events", None)
+        return own() if own is not None else ()
+
+    def deliver(self, message: Message) -> bool:
+        """Let a late message be among the inputs of this tick."""
+        self._arrived.append(message)
+        return True
+
+    def sample(self, role: str) -> list[int]:
+        """What the world shows of a role, if it does."""
+        own: Callable[[str], Sequence[int]] | None = getattr(self._world, "sample", None)
+        return list(own(role)) if own is not None else []
+
+    @staticmethod
+    def buffered_count() -> int:
+        """Inputs do not wait."""
+        return 0
+
+    def buffered_by_session(self) -> dict[int, int]:
+        """Inputs do not wait."""
+        return {0: 0}
+
+    @staticmethod
+    def depths() -> dict[int, int]:
+        """A world without protocols has none."""
+        return {}
+
+
+def _form_of(world: Simulation, roles: Sequence[str], config: ScenarioConfig) -> Literal["list", "one", "by_role"]:
+    if config.inputs != "auto":
+        return config.inputs
+    if hasattr(world, "roles"):
+        return "list"
+    return "one" if len(roles) == 1 else "by_role"
+
+
+def _label(payload: Any) -> str:
+    kind = payload.get("kind") if isinstance(payload, Mapping) else None
+    return kind if isinstance(kind, str) else "input"
