@@ -1,0 +1,12 @@
+"""Run scenarios, one or many: with a tape or without, with checkpoints, in processes, over sweeps of parameters."""
+
+from recorder.scenarios.checkpoints import Checkpoint, discover_checkpoints, resume_checkpoint
+from recorder.scenarios.running import run, run_with_scenario
+
+__all__ = [
+    "Checkpoint",
+    "discover_checkpoints",
+    "resume_checkpoint",
+    "run",
+    "run_with_scenario",
+]

@@ -1,0 +1,179 @@
+"""Checkpoints of a scenario's run: keyframes that were asked for, each a small tape of its own, to go on from.
+
+Invariants:
+    1. A checkpoint appears whole or not at all, and proves itself: it is a sealed tape, and its state has its hash.
+    2. Writing one never fails a run: whatever goes wrong is kept in Checkpoints.error.
+    3. Nothing that is there is written over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.copying import TapeCopy
+from recorder.errors import RecordingError
+from recorder.reading import OpenTape
+from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
+from recorder.session import describe, encode_small, new_run_id
+from recorder.settings import make_settings
+from sim.kernel.simulation import restore
+from sim.scenario.identity import scenario_hash
+from sim.scenario.rounds import ScenarioSimulation
+
+FOLDER = "artifacts"
+# Those of a recording that goes on from a checkpoint; the defaults of Recorder.
+SETTINGS = make_settings(
+    keyframe_interval_ticks=KEYFRAME_INTERVAL_TICKS,
+    full_every=FULL_EVERY,
+    durability="tick",
+    sync=None,
+    on_error="continue",
+    keep=None,
+    split=None,
+    deterministic=False,
+    blame="auto",
+)
+_NAME = re.compile(r"checkpoint_(\d{1,13})(?:-\d+)?\.tape")
+
+
+@attrs.frozen
+class Checkpoint:
+    """One checkpoint.
+
+    Attributes:
+        tick: of its state.
+        state_hash: of its state, hexadecimal.
+        scenario_hash: of the scenario that it is of, hexadecimal.
+    """
+
+    path: Path
+    tick: int
+    state_hash: str
+    scenario_hash: str
+
+
+@attrs.frozen
+class Discovery:
+    """What was found: checkpoints, the newest first, and what was passed over, by path, with the reason."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    ignored: Mapping[Path, str]
+
+
+class Checkpoints:
+    """Writes the checkpoints of one run.
+
+    Attributes:
+        written: those that were, the oldest first.
+        error: why the last one that failed did; None if none has.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """folder: of the scenario; it is made with the first checkpoint."""
+        self._folder = folder
+        self.written: list[Checkpoint] = []
+        self.error: str | None = None
+
+    def write(self, simulation: ScenarioSimulation, tick: int) -> None:
+        """Write the state as it is now. Whatever goes wrong is kept and does not get out."""
+        try:
+            self.written.append(write_checkpoint(self._folder, simulation, tick))
+        except Exception as error:  # noqa: BLE001 - a checkpoint is best effort: its failure is told with the result.
+            self.error = f"checkpoint at tick {tick}: {type(error).__name__}: {error}"
+
+
+def write_checkpoint(folder: Path, simulation: ScenarioSimulation, tick: int) -> Checkpoint:
+    """Write the state as it is now into folder; one of the same state that is there already is kept.
+
+    Raises OSError, TypeError or ValueError for what cannot be encoded.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    snapshot = simulation.state.snapshot()
+    found, number = _path_of(folder, tick, 1), 1
+    while os.path.lexists(found):
+        there = _read(found)
+        if isinstance(there, Checkpoint) and there.state_hash == f"{snapshot.hash():016x}":
+            return there
+        number += 1
+        found = _path_of(folder, tick, number)
+    described = describe(simulation, simulation, SETTINGS, {"checkpoint": tick})
+    meta = encode_small(described, "the description of the world")
+    with TapeCopy(found, new_run_id(meta, snapshot, deterministic=True), meta) as copy:
+        copy.full(tick, snapshot)
+        copy.finish({"reason": "checkpoint", "ticks": tick})
+    return Checkpoint(found, tick, f"{snapshot.hash():016x}", scenario_hash(simulation))
+
+
+def _path_of(folder: Path, tick: int, number: int) -> Path:
+    return folder / (f"checkpoint_{tick}.tape" if number == 1 else f"checkpoint_{tick}-{number}.tape")
+
+
+def discover_checkpoints(folder: Path, history: Iterable[Checkpoint] = ()) -> Discovery:
+    """All checkpoints of a folder and of history, each state once, the newest first.
+
+    history: checkpoints that a run in this process has written; those whose file is gone are ignored, too. Empty and
+    damaged files are ignored, with the reason. Raises OSError if the folder cannot be read.
+    """
+    paths = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name)) if folder.exists() else []
+    paths += [one.path for one in history if one.path not in paths]
+    found: dict[tuple[int, str, str], Checkpoint] = {}
+    ignored: dict[Path, str] = {}
+    for path in paths:
+        read = _read(path)
+        if isinstance(read, Checkpoint):
+            found.setdefault((read.tick, read.state_hash, read.scenario_hash), read)
+        else:
+            ignored[path] = read
+    return Discovery(tuple(sorted(found.values(), key=lambda one: one.tick, reverse=True)), ignored)
+
+
+def _read(path: Path) -> Checkpoint | str:
+    """The checkpoint in a file, or why there is none."""
+    try:
+        if path.stat().st_size == 0:
+            return "it is empty"
+        with OpenTape(path) as opened:
+            assembled = opened.assemble()
+            if not assembled.final or assembled.damages:
+                return "it is not whole"
+            place = assembled.recording.keyframes[-1]
+            state_hash = assembled.recording.snapshot(place).hash()
+            return Checkpoint(path, place.tick, f"{state_hash:016x}", scenario_hash(assembled.meta))
+    except (OSError, RecordingError, IndexError) as error:
+        return str(error) or type(error).__name__
+
+
+def nearest_checkpoint(folder: Path, tick: int, wanted_hash: str) -> Checkpoint | None:
+    """The newest checkpoint of a scenario at or before tick. Raises OSError."""
+    found = discover_checkpoints(folder).checkpoints
+    return next((one for one in found if one.tick <= tick and one.scenario_hash == wanted_hash), None)
+
+
+def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: ScenarioSimulation) -> int:
+    """Put a simulation, of the same world and scenario, into the state of a checkpoint; the state's tick.
+
+    Raises OSError, RecordingError; ValueError if the checkpoint is of another scenario.
+    """
+    path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
+    with OpenTape(path) as opened:
+        assembled = opened.assemble()
+        theirs, ours = scenario_hash(assembled.meta), scenario_hash(simulation)
+        if theirs != ours:
+            raise ValueError(f"{path} is of another scenario: its hash is {theirs}, that of this one {ours}")
+        place = assembled.recording.keyframes[-1]
+        snapshot = assembled.recording.snapshot(place)
+    restore_whole(simulation, snapshot)
+    return place.tick
+
+
+def restore_whole(simulation: Any, snapshot: Any) -> None:
+    """Restore a simulation, and see that it has the state's hash. Raises RecordingError if it has not."""
+    restore(simulation, snapshot)
+    if simulation.state.hash() != snapshot.hash():
+        raise RecordingError("the simulation changes the state when it is restored")

@@ -1,0 +1,183 @@
+"""Run one scenario: with a tape or without, with checkpoints; what it came to.
+
+There is one loop, for fresh runs and for those that go on from a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.courses import course_of
+from recorder.recorder import Recorder
+from recorder.resume import resume
+from recorder.scenarios.checkpoints import FOLDER, Checkpoint, Checkpoints, resume_checkpoint
+from sim.kernel.messages import Event
+from sim.kernel.registry import ConfigError
+from sim.kernel.state import State
+from sim.scenario.config import ScenarioConfig, read_scenario_config
+from sim.scenario.identity import scenario_hash
+from sim.scenario.load import load_scenario
+from sim.scenario.monitors import PropertyFunction
+from sim.scenario.racing import RacedOrders
+from sim.scenario.results import ScenarioResult, fold_events
+from sim.scenario.rounds import ScenarioSimulation
+
+InputsOf = Callable[[int, State], Any]  # From a tick, and the state before it, to the inputs that lead to it.
+TICKS_BY_DEFAULT = 1000  # As for a world's file that says nothing.
+
+
+def run(
+    scenario: str | Path,
+    *,
+    seed: int | None = None,
+    steps: int | None = None,
+    players: Mapping[str, str] | None = None,
+    tape: Path | None = None,
+    artifacts: Path | None = None,
+) -> ScenarioResult:
+    """Run a scenario file, or one that ships, around its registered world.
+
+    steps: samples, one before the first round and one behind each; by default what the scenario says. players: policies
+    by player. tape: record the run there. artifacts: folder for checkpoints, ``artifacts`` by default.
+
+    Raises FileNotFoundError, ConfigError, UnknownWorldError, UsageError; and as run_with_scenario.
+    """
+    loaded = load_scenario(str(scenario), seed=seed)
+    plain = loaded.provocation if loaded.provocation is not None else {"name": "scenario", "seed": 0}
+    course = course_of(loaded.world, loaded.config, players=players, by_role=True)
+    return run_with_scenario(
+        loaded.world.make(loaded.config),
+        plain,
+        inputs=course.inputs,
+        steps=steps if steps is not None else loaded.ticks + 1,
+        tape=tape,
+        artifacts=artifacts,
+        functions=loaded.world.properties,
+    )
+
+
+def run_with_scenario(
+    simulation: Any,
+    scenario: Mapping[str, Any],
+    *,
+    inputs: InputsOf | None = None,
+    steps: int | None = None,
+    tape: Path | None = None,
+    artifacts: Path | None = None,
+    functions: Mapping[str, PropertyFunction] | None = None,
+    start: Checkpoint | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ScenarioResult:
+    """Put a scenario around a simulation and run it; what it came to.
+
+    simulation: at tick 0. scenario: what stands under ``scenario`` in a file. inputs: what the roles send; nothing
+    without. start: a checkpoint of the same scenario to go on from; the result is then that of the rest, whose steps are
+    numbered as in a whole run. settings: for the Recorder of a new run; one that goes on
+    has those of the checkpoint. progress: told the tick and the last one.
+
+    Raises ConfigError for what the scenario cannot be, TypeError for what is no simulation, ValueError for a checkpoint
+    of another scenario or one behind the last step, OSError and RecordingError for tape and checkpoint. What the
+    simulation itself raises ends the run and is in the result.
+    """
+    config = read_scenario_config(scenario)
+    staged = ScenarioSimulation(simulation, config, scenario, functions)
+    plan = _Plan(staged, config, _last_tick(config, steps), inputs, artifacts)
+    tick = resume_checkpoint(start, staged) if start is not None else 0
+    if tick > plan.last_tick:
+        raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {plan.last_tick}")
+    recorder = _recorder(tape, staged, plan.last_tick, start, settings or {}) if tape is not None else None
+    return plan.run(tick, recorder, progress)
+
+
+def _recorder(
+    tape: Path, staged: ScenarioSimulation, last_tick: int, start: Checkpoint | Path | None, settings: Mapping[str, Any]
+) -> Recorder:
+    """A new tape; one that goes on from a checkpoint begins with its keyframe. Raises FileExistsError, OSError."""
+    if start is None:
+        return Recorder(tape, staged, notes={"ticks": last_tick}, **settings)
+    with tape.open("xb") as file:
+        file.write((start.path if isinstance(start, Checkpoint) else start).read_bytes())
+    return resume(tape, staged)
+
+
+def _last_tick(config: ScenarioConfig, steps: int | None) -> int:
+    wanted = steps if steps is not None else config.steps
+    if wanted is not None and wanted < 1:
+        raise ConfigError("steps", f"at least 1 was expected, found {wanted}")
+    return wanted - 1 if wanted is not None else TICKS_BY_DEFAULT
+
+
+@attrs.define
+class _Plan:
+    staged: ScenarioSimulation
+    config: ScenarioConfig
+    last_tick: int
+    inputs: InputsOf | None
+    artifacts: Path | None
+
+    def run(self, tick: int, recorder: Recorder | None, progress: Callable[[int, int], None] | None) -> ScenarioResult:
+        """Run from tick to the last one, or until the world says that it has ended, or raises."""
+        folder = (self.artifacts if self.artifacts is not None else Path(FOLDER)) / self.config.name
+        checkpoints = Checkpoints(folder)
+        events: list[tuple[int, Event]] = [(tick, event) for event in self.staged.events()]
+        error: str | None = None
+        step = recorder.step if recorder is not None else self.staged.step
+        with ExitStack() as stack:
+            if recorder is not None:
+                stack.enter_context(recorder)
+            inputs_at = stack.enter_context(_inputs_of(self.staged, self.config, self.inputs))
+            while tick < self.last_tick and _end_of(self.staged) is None:
+                given = inputs_at(tick + 1, self.staged.state)
+                try:
+                    step(given)
+                except Exception as raised:  # noqa: BLE001 - the world's own mistake; the run is over, and says why.
+                    error = f"tick {tick + 1}: {type(raised).__name__}: {raised}"
+                    break
+                tick += 1
+                events += [(tick, event) for event in self.staged.events()]
+                if self.config.checkpoint_interval and tick % self.config.checkpoint_interval == 0:
+                    checkpoints.write(self.staged, tick)
+                if progress is not None:
+                    progress(tick, self.last_tick)
+        return self._result(events, tick, checkpoints, error)
+
+    def _result(
+        self, events: list[tuple[int, Event]], tick: int, checkpoints: Checkpoints, error: str | None
+    ) -> ScenarioResult:
+        progress = getattr(self.staged.inner, "progress", None)
+        return fold_events(
+            events,
+            name=self.config.name,
+            scenario_hash=scenario_hash(self.staged),
+            regime=self.config.execution.regime,
+            seed=self.config.seed,
+            steps=self.last_tick + 1,
+            final_tick=tick,
+            final_hash=f"{self.staged.state.hash():016x}",
+            progress=progress() if progress is not None else None,
+            checkpoints=tuple(str(one.path) for one in checkpoints.written),
+            checkpoint_error=checkpoints.error,
+            error=error,
+        )
+
+
+def _end_of(staged: ScenarioSimulation) -> tuple[str, str] | None:
+    ended: Callable[[], tuple[str, str] | None] | None = getattr(staged, "ended", None)
+    return ended() if ended is not None else None
+
+
+@contextmanager
+def _inputs_of(staged: ScenarioSimulation, config: ScenarioConfig, inputs: InputsOf | None) -> Iterator[InputsOf]:
+    """What the run is fed with; of the threaded backend, also the order in which roles are advanced."""
+    is_raced = config.execution.backend == "threaded" and hasattr(staged.inner, "router")
+    if not is_raced:
+        yield inputs if inputs is not None else lambda *_: None
+        return
+    with RacedOrders(staged.inner, staged.roles, config.execution) as orders:
+        yield lambda *_: {"order": orders.order()}

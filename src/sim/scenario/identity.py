@@ -1,0 +1,48 @@
+"""What makes two scenarios the same: the world with its configuration, and the scenario's own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from sim.kernel.plain_data import encode_plain
+from sim.kernel.registry import Origin
+
+HASH_BYTES = 8
+# What may differ without another run: names, and how long and where the run is kept.
+_LEFT_OUT = ("name", "steps", "checkpoint_interval", "extensions")
+_LEFT_OUT_OF_WORLD = ("name", "ticks")
+
+
+def scenario_hash(source: Any) -> str:
+    """Hexadecimal; of a simulation with a scenario around it, or of a tape's META.
+
+    Two runs of one hash, with the same inputs, go through the same states.
+    """
+    if isinstance(source, Mapping):
+        world, scenario = source.get("world"), source.get("scenario")
+        name = None if world else source.get("simulation")
+    else:
+        origin = source.origin
+        named = type(source.inner)
+        world = (
+            {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
+            if isinstance(origin, Origin)
+            else None
+        )
+        scenario, name = source.scenario, None if world else f"{named.__module__}.{named.__qualname__}"
+    scenario = {key: value for key, value in (scenario or {}).items() if key not in _LEFT_OUT}
+    if world:
+        config = {key: value for key, value in world["config"].items() if key not in _LEFT_OUT_OF_WORLD}
+        world = [world["name"], world["version"], _sorted(config)]
+    return hashlib.blake2b(encode_plain([world, name, _sorted(scenario)]), digest_size=HASH_BYTES).hexdigest()
+
+
+def _sorted(value: Any) -> Any:
+    """Tables with their keys in order, at every depth."""
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_sorted(one) for one in value]
+    return value
