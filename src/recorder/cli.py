@@ -14,6 +14,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from recorder.attended import run_and_report
+from recorder.batch_commands import batch, sweep
 from recorder.console import (
     NotNegative,
     Positive,
@@ -48,7 +49,9 @@ app = App(
     "  record scenarios                 list the scenarios that ship\n"
     "  record run quiet-meadow          record one of them into recordings/\n"
     "  record run my.toml -o my.tape --ticks 10000 --seed 3\n"
-    "  record resume my.tape            go on after a crash, in the same tape",
+    "  record resume my.tape            go on after a crash, in the same tape\n"
+    "  record batch arms-race --seeds 0..63 -o runs\n"
+    "  record sweep my.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1 -o lossy",
     help_format="plaintext",
     version=version,
     suppress_keyboard_interrupt=False,
@@ -351,6 +354,10 @@ def _new_path(name: str) -> Path:
     while (path := Path(RECORDINGS_FOLDER) / f"{plain}-{number}.tape").exists():
         number += 1
     return path
+
+
+app.command(batch)
+app.command(sweep)
 
 
 @app.command

@@ -72,14 +72,15 @@ def run_with_scenario(
     functions: Mapping[str, PropertyFunction] | None = None,
     start: Checkpoint | Path | None = None,
     settings: Mapping[str, Any] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    watch: Callable[[int, ScenarioSimulation], None] | None = None,
 ) -> ScenarioResult:
     """Put a scenario around a simulation and run it; what it came to.
 
     simulation: at tick 0. scenario: what stands under ``scenario`` in a file. inputs: what the roles send; nothing
     without. start: a checkpoint of the same scenario to go on from; the result is then that of the rest, whose steps are
     numbered as in a whole run. settings: for the Recorder of a new run; one that goes on
-    has those of the checkpoint. progress: told the tick and the last one.
+    has those of the checkpoint. watch: called at each
+    tick, the first one included; it must change nothing.
 
     Raises ConfigError for what the scenario cannot be, TypeError for what is no simulation, ValueError for a checkpoint
     of another scenario or one behind the last step, OSError and RecordingError for tape and checkpoint. What the
@@ -92,7 +93,7 @@ def run_with_scenario(
     if tick > plan.last_tick:
         raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {plan.last_tick}")
     recorder = _recorder(tape, staged, plan.last_tick, start, settings or {}) if tape is not None else None
-    return plan.run(tick, recorder, progress)
+    return plan.run(tick, recorder, watch or (lambda *_: None))
 
 
 def _recorder(
@@ -121,12 +122,15 @@ class _Plan:
     inputs: InputsOf | None
     artifacts: Path | None
 
-    def run(self, tick: int, recorder: Recorder | None, progress: Callable[[int, int], None] | None) -> ScenarioResult:
+    def run(
+        self, tick: int, recorder: Recorder | None, watch: Callable[[int, ScenarioSimulation], None]
+    ) -> ScenarioResult:
         """Run from tick to the last one, or until the world says that it has ended, or raises."""
         folder = (self.artifacts if self.artifacts is not None else Path(FOLDER)) / self.config.name
         checkpoints = Checkpoints(folder)
         events: list[tuple[int, Event]] = [(tick, event) for event in self.staged.events()]
         error: str | None = None
+        watch(tick, self.staged)
         step = recorder.step if recorder is not None else self.staged.step
         with ExitStack() as stack:
             if recorder is not None:
@@ -143,8 +147,7 @@ class _Plan:
                 events += [(tick, event) for event in self.staged.events()]
                 if self.config.checkpoint_interval and tick % self.config.checkpoint_interval == 0:
                     checkpoints.write(self.staged, tick)
-                if progress is not None:
-                    progress(tick, self.last_tick)
+                watch(tick, self.staged)
         return self._result(events, tick, checkpoints, error)
 
     def _result(
