@@ -21,6 +21,7 @@ from recorder.scenarios.running import run_with_scenario
 from sim.kernel.registry import find_world
 from sim.scenario.identity import scenario_hash
 from sim.scenario.load import FOREIGN, Scenario
+from sim.scenario.results import PRODUCTIVE_KINDS, ScenarioResult
 
 ATTEMPTS_MAX = 2  # A worker that dies twice over one job, the second time with nothing else to do, dies of that job.
 POPULATION_PREFIXES = ("heads.", "plants.")  # Of figures that say how many of a species are alive.
@@ -129,6 +130,11 @@ def run_job(job: Job) -> RunRecord:
         )
     except Exception as error:  # noqa: BLE001 - one bad run must not end a batch; the record says what it was.
         return _failed(job, f"{type(error).__name__}: {error}")
+    return record_of(job, result, extinct)
+
+
+def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None]) -> RunRecord:
+    """What a job has come to."""
     return RunRecord(
         job.index,
         job.name,
@@ -141,7 +147,7 @@ def run_job(job: Job) -> RunRecord:
         [[one.name, one.tick, one.details] for one in result.violations],
         dict(sorted(extinct.items())),
         dict(result.event_counts),
-        sum(result.event_counts.get(kind, 0) for kind in ("sent", "received", "offered", "chose")),
+        sum(result.event_counts.get(kind, 0) for kind in PRODUCTIVE_KINDS),
         str(job.tape) if job.tape is not None else None,
         result.error,
     )
