@@ -71,7 +71,7 @@ def compare_runs(one: Iterable[TickEvent], other: Iterable[TickEvent], *, exact:
     for index, pair in enumerate(_pairs(one, other)):
         for side, found in enumerate(pair):
             counts[side] += found is not None
-        if raw is None and pair[0] != pair[1] and not _are_equal(pair):
+        if raw is None and not _are_equal(pair):
             raw = Divergence((pair[0] or pair[1] or (0, {}))[1].get("session"), index, *pair)
         if normalised is None:
             normalised = _match(pair, sessions, waiting)
@@ -127,7 +127,7 @@ def _pairs(one: Iterable[TickEvent], other: Iterable[TickEvent]) -> Iterator[tup
 
 
 def _are_equal(pair: tuple[TickEvent | None, TickEvent | None]) -> bool:
-    """Whether two events are the same as bytes: arrays and NaNs in them do not compare."""
+    """Whether two events are the same as bytes: arrays do not compare, NaN differs from itself, and 0.0 is not -0.0."""
     one, other = pair
     if one is None or other is None:
         return False

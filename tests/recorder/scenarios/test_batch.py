@@ -1,0 +1,261 @@
+"""Many runs: the same results in the same order for any number of workers, and after one has died."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from batch_work import always_dies, dies_once, tapes_in
+from recorder.scenarios.batch import Job, RunRecord, job_of, run_job, run_many, worker_count
+from recorder.scenarios.harness import run_harness
+from recorder.scenarios.sweep import (
+    LINES_NAME,
+    MANIFEST_NAME,
+    Axis,
+    RunChange,
+    compare_sweeps,
+    read_axis,
+    read_manifest,
+    run_batch,
+    set_parameter,
+    sweep_jobs,
+)
+from sim.kernel.registry import ConfigError
+from sim.scenario.load import load_scenario
+
+TINY = """
+world = "meadow"
+name = "tiny"
+seed = 1
+ticks = 5
+diet = [[true]]
+[grid]
+width = 6
+height = 6
+[[flora]]
+name = "grass"
+base_energy = 5
+max_energy = 20
+growth_percent = 10
+survival_threshold = 1
+reproduction_interval = 5
+seed_cost = 1
+seed_distance_min = 1
+seed_distance_max = 2
+[[herbivores]]
+name = "snail"
+consumption_rate = 1
+upkeep = 0.5
+energy_min = 2
+[[plants]]
+species = "grass"
+count = 12
+[[swarms]]
+species = "snail"
+population = 3
+count = 2
+[scenario]
+properties = [{ name = "snails", kind = "always", when = "heads.snail > 4" }]
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The file of a small meadow."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+def jobs_of(tiny: Path, count: int, folder: Path | None = None) -> list[Job]:
+    """Runs with seeds from 0."""
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+    return sweep_jobs(load_scenario(str(tiny)), [Axis("seed", tuple(range(count)))], folder)
+
+
+def without_place(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Records as plain data, without what depends on where and how often they ran."""
+    return [attrs.asdict(attrs.evolve(record, tape=None, attempts=1)) for record in records]
+
+
+def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path) -> None:
+    """64 runs, on 1, 2 and 4 workers, in this process's threads, and one by one by hand."""
+    truth = [run_job(job) for job in jobs_of(tiny, 64)]
+    assert [record.index for record in truth] == list(range(64))
+    assert [dict(record.bindings) for record in truth] == [{"seed": seed} for seed in range(64)]
+    assert len({record.final_hash for record in truth}) == 64
+    assert {record.error for record in truth} == {None}
+    for workers in (1, 2, 4):
+        assert run_many(jobs_of(tiny, 64), workers=workers) == truth
+    with ThreadPoolExecutor(3) as threads:
+        assert run_many(jobs_of(tiny, 6), executor=threads) == truth[:6]
+        assert threads.submit(int).result() == 0  # It was not shut down.
+    taped = run_many(jobs_of(tiny, 5, tmp_path / "tapes"), workers=2)
+    assert without_place(taped) == without_place(truth[:5])
+    assert len(tapes_in(tmp_path / "tapes")) == 5
+
+
+def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
+    """Its job is run again; if that kills the worker, too, the job is named, and the others come to the same."""
+    jobs = jobs_of(tiny, 9, tmp_path / "tapes")
+    truth = without_place([run_job(job) for job in jobs_of(tiny, 9)])
+
+    found = run_many(jobs, workers=2, work=dies_once)
+    assert without_place(found) == truth
+    assert found[3].attempts == 2
+
+    dead = run_many(jobs_of(tiny, 9), workers=2, work=always_dies)
+    assert dead[3].error == "its worker died 2 times, the last time with nothing else to do"
+    assert without_place([*dead[:3], *dead[4:]]) == [*truth[:3], *truth[4:]]
+
+
+def test_a_run_that_fails_does_not_end_the_others(tiny: Path) -> None:
+    """A job whose world cannot be made has an error; the others have not."""
+    jobs = jobs_of(tiny, 3)
+    jobs[1] = attrs.evolve(jobs[1], config={**jobs[1].config, "flora": []})
+    records = run_many(jobs, workers=1)
+
+    assert records[1].error == "ConfigError: flora: 1 to 16 species were expected, found 0"
+    assert [record.error for record in (records[0], records[2])] == [None, None]
+
+
+def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
+    """What has finished is not run again, a line that a kill left half written does not count, other jobs are refused."""
+    folder = tmp_path / "runs"
+    jobs = sweep_jobs(load_scenario(str(tiny)), [Axis("seed", (0, 1, 2, 3))], folder)
+    ran: list[int] = []
+
+    def work(job: Job) -> RunRecord:
+        ran.append(job.index)
+        return run_job(job)
+
+    whole = run_batch(jobs, folder, workers=1, work=work)
+    assert ran == [0, 1, 2, 3]
+    lines = (folder / LINES_NAME).read_text().splitlines(keepends=True)
+    (folder / LINES_NAME).write_text(lines[0] + lines[1] + lines[2][:40])
+    (folder / MANIFEST_NAME).unlink()
+    ran.clear()
+    shown: list[tuple[int, int]] = []
+    again = run_batch(
+        jobs, folder, workers=1, work=work, progress=lambda *at: shown.append(at), more={"axes": ["seed"]}
+    )
+
+    assert ran == [2, 3]
+    assert shown == [(3, 4), (4, 4)]
+    assert without_place(again) == without_place(whole) == without_place(read_manifest(folder))
+    assert json.loads((folder / MANIFEST_NAME).read_text())["axes"] == ["seed"]
+    for other in (
+        sweep_jobs(load_scenario(str(tiny)), [Axis("seed", (0, 1, 2, 7))], folder),
+        sweep_jobs(load_scenario(str(tiny)), [Axis("seed", (0, 1, 2, 3))], folder, ticks=13),
+        jobs[:3],
+    ):
+        with pytest.raises(ValueError, match="holds another batch"):
+            run_batch(other, folder, workers=1, work=work)
+
+
+def test_axes_in_order(tiny: Path) -> None:
+    """All combinations, the last axis turning fastest; a new key is set, a wrong place or value names the path."""
+    loaded = load_scenario(str(tiny))
+    axes = [read_axis("scenario.network.loss=0,0.5"), read_axis("seed=7..8")]
+    with pytest.raises(ConfigError, match=r"scenario.network.loss: there is no scenario.network in the scenario"):
+        sweep_jobs(loaded, axes, None)
+    loaded = attrs.evolve(loaded, provocation={**(loaded.provocation or {}), "network": {}})
+    jobs = sweep_jobs(loaded, axes, None)
+    assert [list(job.bindings.values()) for job in jobs] == [[0, 7], [0, 8], [0.5, 7], [0.5, 8]]
+    assert [(job.config["seed"], job.scenario["seed"], job.scenario["network"]) for job in jobs if job.scenario] == [
+        (7, 7, {"loss": 0}),
+        (8, 8, {"loss": 0}),
+        (7, 7, {"loss": 0.5}),
+        (8, 8, {"loss": 0.5}),
+    ]
+    with pytest.raises(ConfigError, match=r"network.loss: a decimal number from 0 to 1 was expected, found 2"):
+        sweep_jobs(loaded, [read_axis("scenario.network.loss=2")], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "values"),
+    [
+        ("seed=0..3", "seed", (0, 1, 2, 3)),
+        ("seed=-1..-1", "seed", (-1,)),
+        ("a.b[0].c=1,2.5,true,word", "a.b[0].c", (1, 2.5, True, "word")),
+    ],
+)
+def test_axes_as_text(text: str, path: str, values: tuple[Any, ...]) -> None:
+    """Ranges and lists."""
+    assert read_axis(text) == Axis(path, values)
+
+
+@pytest.mark.parametrize("text", ["seed", "seed=", "=1", "a..b=1", "a[x]=1", "seed=3..1", "seed=0..100000"])
+def test_axes_that_are_none(text: str) -> None:
+    """They name what was expected."""
+    with pytest.raises(ConfigError, match="expected"):
+        read_axis(text)
+
+
+def test_set_parameter() -> None:
+    """In tables and lists, at any depth."""
+    plain: dict[str, Any] = {"a": {"b": [{"c": 1}, {"c": 2}]}}
+    set_parameter(plain, "a.b[1].c", 5)
+    set_parameter(plain, "a.d", [1])
+    set_parameter(plain, "a.d[0]", 2)
+    assert plain == {"a": {"b": [{"c": 1}, {"c": 5}], "d": [2]}}
+    for path in ("a.b[2].c", "a.b.c", "x.y", "a.d[1]", "a.b[0].c.d"):
+        with pytest.raises(ConfigError, match="there is no"):
+            set_parameter(plain, path, 0)
+
+
+def test_comparing_sweeps() -> None:
+    """By index; what only one has counts as changed."""
+    one = [RunRecord(i, "x", {"seed": i}, final_hash="aa", productive=4) for i in range(4)]
+    other = [
+        one[0],
+        attrs.evolve(one[1], final_hash="bb", productive=6),
+        attrs.evolve(one[2], bindings={"seed": 9}, violations=[["p", 3, "text"]], error="oh", regime="threaded_exact"),
+        RunRecord(4, "x", {}),
+    ]
+    assert compare_sweeps(one, one) == []
+    assert compare_sweeps(one, other) == [
+        RunChange(1, ("hash", "productive"), 2),
+        RunChange(2, ("bindings", "error", "regime", "violations")),
+        RunChange(3, ("missing",)),
+        RunChange(4, ("missing",)),
+    ]
+
+
+def test_how_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as asked for, one where CI is set, else one a processor."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.delenv("CI", raising=False)
+    assert (worker_count(5), worker_count()) == (5, 3)
+    monkeypatch.setenv("CI", "true")
+    assert (worker_count(5), worker_count()) == (5, 1)
+
+
+def test_a_host(tmp_path: Path) -> None:
+    """All scenarios of another project, in processes, with its own rule; a scenario that it lacks is named."""
+    found = run_harness("batch_work:Rings", workers=2, tapes=tmp_path / "tapes")
+
+    assert [one.record.name for one in found] == ["plain", "slow", "short"]
+    assert found[0].failures == ()
+    assert found[1].failures == ("quiet was violated at tick 2: in_flight < 4 does not hold: it is 6",)
+    assert found[2].failures == ("short has 2 rounds",)
+    assert sorted(tapes_in(tmp_path / "tapes")) == ["plain.tape", "short.tape", "slow.tape"]
+    with pytest.raises(ValueError, match="has no scenario fast; scenarios: plain, slow, short"):
+        run_harness("batch_work:Rings", names=["fast"])
+    with pytest.raises(TypeError, match="makes no HostAdapter"):
+        run_harness("batch_work:Path")
+
+
+def test_a_foreign_scenario_has_no_job(tmp_path: Path) -> None:
+    """Without a registered world a worker could not make it."""
+    path = tmp_path / "foreign.toml"
+    path.write_text("[scenario]\nsteps = 3\n")
+    with pytest.raises(ValueError, match="foreign: runs in processes need a registered world"):
+        job_of(load_scenario(str(path)), 0)
