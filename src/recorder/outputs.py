@@ -55,13 +55,13 @@ class Outputs:
         found = cls(simulation)
         return None if found._telemetry is None and found._events is None else found
 
-    def take(self, tick: int) -> TickOutput:
-        """What the tick that was just made has brought.
+    def take(self, tick: int, *, made: bool = True) -> TickOutput:
+        """What the tick has brought; made: just now, else what happened in it is no longer known.
 
         Raises TypeError or ValueError for what cannot be recorded, and whatever the simulation raises.
         """
         row = make_row(tick, self._telemetry()) if self._telemetry is not None else None
-        return TickOutput(row, self._encoded(tick) if self._events is not None else None)
+        return TickOutput(row, self._encoded(tick) if made and self._events is not None else None)
 
     def _encoded(self, tick: int) -> bytes:
         assert self._events is not None

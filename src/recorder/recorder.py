@@ -149,8 +149,7 @@ class Recorder:
     ) -> Self:
         """Go on with a tape that was opened again; the simulation is in the state of its last tick. See resume."""
         self = cls.__new__(cls)
-        self._start(path, simulation, find_source(simulation, changes), session, simulation.state.snapshot())
-        self.resumed = resumed
+        self._start(path, simulation, find_source(simulation, changes), session, simulation.state.snapshot(), resumed)
         return self
 
     def _start(
@@ -160,13 +159,14 @@ class Recorder:
         make_source: Callable[[State], ChangeSource],
         session: Session,
         baseline: Snapshot,
+        resumed: Resumed | None = None,
     ) -> None:
         self.simulation = simulation
         self._outputs = Outputs.of(simulation)
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described
-        self.resumed: Resumed | None = None  # What was found, if this goes on with an older recording.
+        self.resumed = resumed  # What was found, if this goes on with an older recording.
         self.tick = session.tick
         self._settings = settings = session.settings
         self._files = session.files
@@ -190,7 +190,7 @@ class Recorder:
         try:
             self._put_full(self.tick, baseline.hash(), baseline)
             if self._outputs is not None and not self.tick:
-                self._writer.put_frame(self._outputs.take(self.tick))
+                self._writer.put_frame(self._outputs.take(self.tick, made=resumed is None))
             if settings.durability == "tick":
                 # A frame is worth nothing without the keyframe that leads to it: that comes first.
                 self._writer.flush(sync=False)

@@ -103,13 +103,14 @@ def _write_parquet(tell: Callable[[], Told], path: Path) -> tuple[int, list[str]
     with pq.ParquetWriter(path, schema) as writer:
         rows = _plain(tell())
         while batch := list(itertools.islice(rows, BATCH_ROWS)):
-            columns = {
-                name: [_json(e[name]) if one == "json" and name in e else e.get(name) for e in batch]
-                for name, one in types.items()
-            }
+            columns = {name: [_as(one, event.get(name)) for event in batch] for name, one in types.items()}
             writer.write_table(pa.table(columns, schema=schema))
             count += len(batch)
     return count, list(types)
+
+
+def _as(form: str, value: Any) -> Any:
+    return _json(value) if form == "json" and value is not None else value
 
 
 def _type_of(kinds: set[str]) -> str:
