@@ -19,12 +19,13 @@ class Nursery:
 
     def step(self, inputs: Any) -> None:
         """Inputs: how many are born."""
-        state, told = self.state, []
+        state = self.state
+        told: list[dict[str, Any]] = []
         state["n"][()] += 1
         n = int(state["n"])
         new = state.add_rows("things", inputs)
-        for row in range(new.start, new.stop):
-            told.append({"kind": "birth", "thing": row, "of": {"weight": n / 8, "names": ["ö", b"\xff\0"]}})
+        of = {"weight": n / 8, "names": ["ö", b"\xff\0"]}
+        told += [{"kind": "birth", "thing": row, "of": of} for row in range(new.start, new.stop)]
         ages = state["things.age"]
         ages[:] += 1
         if n % 7 == 3 and len(ages):

@@ -16,7 +16,7 @@ import pytest
 
 import recorder
 import replayer.cli
-from recorder import CorruptError, DesyncError, MissingTickError, Recorder, SimulationFailedError
+from recorder import DesyncError, MissingTickError, Recorder, SimulationFailedError
 from recorder.format.encoder import Piece, make_piece
 from recorder.format.events import encode_events, encode_tick
 from recorder.format.limits import EVENTS_RAW_BYTES, PIECE_RAW_BYTES
@@ -30,13 +30,13 @@ from replayer.verify import verify_tape
 from replayer.worlds import UnfitSimulationError
 from sim import Field, Schema, State
 from sim.kernel.simulation import as_simulation
+from telling_worlds import Chest, Nursery, Silent, births, told_live
 
 from oracle.command_lines import assert_one_line, run
 from oracle.crashes import Moment, lay_out, record_until, watch_recording, watch_resuming
 from oracle.hostile_tapes import Still, frames, full, meta, write_tape
 from oracle.second_checks import CheckedTape, events_of
-from oracle.second_reader import EVENTS, FRAMES, META, Reader, unpack
-from telling_worlds import Chest, Nursery, Silent, births, told_live
+from oracle.second_reader import EVENTS, FRAMES, Reader, unpack
 
 TICKS = 40
 TRUTH = told_live(Nursery, births, TICKS)
@@ -277,7 +277,7 @@ def test_what_cannot_be_made_again() -> None:
     """Another simulation is found out by the hashes, at the start and later; one that raises is named."""
     record()
     with Tape("a.tape") as tape:
-        with pytest.raises(MissingTickError, match="tick 0: .* a fresh simulation starts in another state"):
+        with pytest.raises(MissingTickError, match=r"tick 0: .* a fresh simulation starts in another state"):
             list(rebuild_events(tape, lambda: Nursery(2), stored=False))
 
         class Other(Nursery):
