@@ -407,6 +407,17 @@ def test_hostile_tapes() -> None:
     assert run(replayer.cli.main, "export a.tape --events -o t.ndjson") == 3
 
 
+def test_more_than_a_block_may_hold() -> None:
+    """Is not put together, even where each tick's own events would be taken."""
+    sizes = {3: 3 << 20, 4: 3 << 20}
+    encoded = [encode_tick(PlainEncoder(), tick, [{"kind": "a", "x": bytes(size)}]) for tick, size in sizes.items()]
+    payloads = [encode_events(3, 2, encoded), encode_events(3, 2, encoded[:1])]
+    for payload, missing in zip(payloads, ([(0, 9)], [(0, 2), (5, 9)]), strict=True):
+        write_tape(Path("a.tape"), [*full(0), frames(1, 9), make_piece(EVENTS, payload, 3)])
+        with Tape("a.tape") as tape:
+            assert tape.missing_event_ticks() == missing
+
+
 def test_an_index_that_lies() -> None:
     """The blocks are found by their headers then."""
     record()

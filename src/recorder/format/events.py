@@ -8,7 +8,7 @@ keys, "kind" among them. A reader that does not know the kind of block passes it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -81,32 +81,38 @@ def decode_events(payload: bytes, first_tick: int, offset: int) -> EventsOfTicks
 
     Raises CorruptError if it is none, or one of other ticks.
     """
-    unpacker, values = make_unpacker(payload), []
     try:
-        while (start := unpacker.tell()) < len(payload):
-            unpacker.skip()  # Shows its length before anything is made of it.
-            if unpacker.tell() - start > EVENTS_BYTES_MAX:
-                raise ValueError(f"a value of {unpacker.tell() - start} bytes")
-            values.append(decode_plain(payload[start : unpacker.tell()]))
+        values = _values(payload)
+        match next(values, None):
+            case [first, count] if _is_tick(first) and first == first_tick and _is_tick(count):
+                if 0 < count <= BLOCK_TICKS_MAX:
+                    return EventsOfTicks(first, first + count - 1, list(_ticks(values, first, first + count)))
+        raise ValueError("it does not say of which ticks it tells")
     except DECODE_ERRORS as error:
         raise CorruptError(offset, f"an EVENTS block that cannot be decoded: {error}") from None
-    match values:
-        case [[first, count], *found] if _is_tick(first) and first == first_tick and _is_tick(count):
-            if 0 < count <= BLOCK_TICKS_MAX and _are_events(found, first, first + count):
-                return EventsOfTicks(first, first + count - 1, [(tick, events) for tick, events in found])
-    raise CorruptError(offset, "an EVENTS block without all of its parts")
 
 
-def _are_events(values: list[Any], next_tick: int, end_tick: int) -> bool:
+def _values(payload: bytes) -> Iterator[Any]:
+    """The values one by one, so that the first one that is wrong ends it. Raises DECODE_ERRORS."""
+    unpacker = make_unpacker(payload)
+    while (start := unpacker.tell()) < len(payload):
+        unpacker.skip()  # Shows its length before anything is made of it.
+        if unpacker.tell() - start > EVENTS_BYTES_MAX:
+            raise ValueError(f"a value of {unpacker.tell() - start} bytes")
+        yield decode_plain(payload[start : unpacker.tell()])
+
+
+def _ticks(values: Iterator[Any], next_tick: int, end_tick: int) -> Iterator[tuple[int, list[Event]]]:
+    """What is told of each tick that has events. Raises ValueError for values that tell of none, or of other ticks."""
     for value in values:
         match value:
             case [tick, [_, *_] as events] if _is_tick(tick) and next_tick <= tick < end_tick:
                 if not all(map(_is_event, events)):
-                    return False
+                    raise ValueError(f"what tick {tick} has are no events")
+                yield tick, events
                 next_tick = tick + 1
             case _:
-                return False
-    return True
+                raise ValueError("a value that tells of no tick that is due")
 
 
 def _is_tick(value: Any) -> bool:
