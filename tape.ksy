@@ -12,7 +12,7 @@ doc: |
   What cannot be said here is left to who reads: checksums (all CRC-32C) are not checked, and a block that is
   compressed (codec lz4) keeps its stored bytes. Decompress them as one LZ4 block without size prefix to raw_bytes
   bytes and parse these with the type of the block's kind: meta, drop and end are `plain`, frames is `frames`, index is
-  `index`, full and delta are `keyframe`, after the pieces of one keyframe have been put together.
+  `index`, events is `events`, full and delta are `keyframe`, after the pieces of one payload have been put together.
 doc-ref: SPEC.md
 seq:
   - id: magic
@@ -153,6 +153,7 @@ types:
             'kind::end': plain
             'kind::drop': plain
             'kind::index': index
+            'kind::events': events
       - id: padding
         size: (8 - stored_bytes % 8) % 8
     instances:
@@ -236,6 +237,15 @@ types:
       count:
         value: (_io.size - 4 - head_bytes) / 35
         doc: As in the head; an entry takes 35 bytes.
+  events:
+    seq:
+      - id: ticks
+        type: plain
+        doc: An array of two, the first tick that the block tells of and the number of these ticks.
+      - id: found
+        type: plain
+        repeat: eos
+        doc: For each tick with events an array of two, the tick and the array of its events.
   plain:
     doc: A value of plain data, which is MessagePack with two extension types.
     seq:
@@ -380,7 +390,9 @@ enums:
     129:
       id: index
       doc: Where blocks lie.
-    130: event
+    130:
+      id: events
+      doc: What happened in ticks.
     131: attach
     132:
       id: telemetry

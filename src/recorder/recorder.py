@@ -29,11 +29,11 @@ from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.keyframe import gather_changes
-from recorder.format.telemetry import make_row
 from recorder.inputs import encode_inputs
 from recorder.jobs import KeyframeJob, RecorderStatistics
 from recorder.journal import Journal
 from recorder.logfile import TapeFiles
+from recorder.outputs import Outputs
 from recorder.peers import PeerHashes
 from recorder.session import (
     Resumed,
@@ -149,8 +149,7 @@ class Recorder:
     ) -> Self:
         """Go on with a tape that was opened again; the simulation is in the state of its last tick. See resume."""
         self = cls.__new__(cls)
-        self._start(path, simulation, find_source(simulation, changes), session, simulation.state.snapshot())
-        self.resumed = resumed
+        self._start(path, simulation, find_source(simulation, changes), session, simulation.state.snapshot(), resumed)
         return self
 
     def _start(
@@ -160,13 +159,14 @@ class Recorder:
         make_source: Callable[[State], ChangeSource],
         session: Session,
         baseline: Snapshot,
+        resumed: Resumed | None = None,
     ) -> None:
         self.simulation = simulation
-        self._telemetry: Callable[[], Any] | None = getattr(simulation, "telemetry", None)
+        self._outputs = Outputs.of(simulation)
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described
-        self.resumed: Resumed | None = None  # What was found, if this goes on with an older recording.
+        self.resumed = resumed  # What was found, if this goes on with an older recording.
         self.tick = session.tick
         self._settings = settings = session.settings
         self._files = session.files
@@ -189,8 +189,8 @@ class Recorder:
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         try:
             self._put_full(self.tick, baseline.hash(), baseline)
-            if self._telemetry and not self.tick:
-                self._writer.put_row(make_row(self.tick, self._telemetry()))
+            if self._outputs is not None and not self.tick:
+                self._writer.put_frame(self._outputs.take(self.tick, made=resumed is None))
             if settings.durability == "tick":
                 # A frame is worth nothing without the keyframe that leads to it: that comes first.
                 self._writer.flush(sync=False)
@@ -226,14 +226,12 @@ class Recorder:
             result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
             state = self.simulation.state
             state_hash = state.hash()
-            row = make_row(tick, self._telemetry()) if self._telemetry else None
+            output = None if self._outputs is None else self._outputs.take(tick)
             field_hashes = state.field_hashes() if self._blames_fields else b""
             frame = encode_frame(tick, state_hash, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
-            self._writer.put_frame(frame)
-            if row is not None:
-                self._writer.put_row(row)
+            self._writer.put_frame(frame if output is None else output.beside(frame))
         except BaseException:
             self._attention = True
             if not self._writer.has_failed:

@@ -25,6 +25,7 @@ from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
+from sim.kernel.simulation import events_of
 from sim.kernel.state import Snapshot
 
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
@@ -85,6 +86,8 @@ def describe(simulation: object, adapted: Any, settings: Settings, notes: Mappin
         "settings": attrs.asdict(settings),
         "notes": dict(notes or {}),
     }
+    if events_of(adapted) is not None:
+        described["event_stream"] = True
     if settings.blame == "phases":
         described["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:

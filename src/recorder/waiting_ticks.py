@@ -1,12 +1,14 @@
-"""Frames and telemetry of ticks that wait for their block to fill; the writer thread's own."""
+"""Frames, telemetry and events of ticks that wait for their block to fill; the writer thread's own."""
 
 from __future__ import annotations
 
 import time
 
-from recorder.format.encoder import Piece, frames_piece, telemetry_piece
-from recorder.format.limits import FRAMES_RAW_BYTES
+from recorder.format.encoder import Piece, events_piece, frames_piece, telemetry_piece
+from recorder.format.events import encode_events
+from recorder.format.limits import EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
 from recorder.format.telemetry import Row, encode_telemetry
+from recorder.outputs import TickOutput
 
 
 class WaitingTicks:
@@ -23,25 +25,51 @@ class WaitingTicks:
         self._frames: list[bytes] = []
         self._frames_bytes = 0
         self._rows: list[Row] = []
+        self._tells_events = False
+        self._events: list[bytes] = []  # Of the ticks that have some.
+        self._events_bytes = 0
 
     def __len__(self) -> int:
         """How many frames wait."""
         return len(self._frames)
 
-    def has_room_for(self, frame: bytes) -> bool:
-        """Whether a frame still fits into the block."""
-        return self._frames_bytes + len(frame) <= FRAMES_RAW_BYTES
+    def has_room_for(self, item: bytes | TickOutput) -> bool:
+        """Whether a frame, and what its tick has brought, still fit into their blocks."""
+        if isinstance(item, TickOutput):
+            if self._events and self._events_bytes + len(item.events or b"") > EVENTS_RAW_BYTES:
+                return False
+            item = item.frame
+        return self._frames_bytes + len(item) <= FRAMES_RAW_BYTES
 
-    def take(self, frame: bytes) -> None:
-        """Take the frame of the next tick."""
+    def take(self, item: bytes | TickOutput) -> None:
+        """Take the frame of the next tick, and what the tick has brought."""
+        if isinstance(item, TickOutput):
+            self._take_output(item)
+            item = item.frame
         if not self._frames:
             self.since_s = time.monotonic()
-        self._frames.append(frame)
-        self._frames_bytes += len(frame)
+        self._frames.append(item)
+        self._frames_bytes += len(item)
 
-    def take_row(self, row: Row) -> None:
-        """Take telemetry of the last tick that was taken."""
-        self._rows.append(row)
+    def take_start(self, output: TickOutput) -> list[list[Piece]]:
+        """Take what the tick before the first frame has brought; the blocks of it that should be written at once.
+
+        These are its events: no step makes them again, so that they should not wait.
+        """
+        if output.row is not None:
+            self._rows.append(output.row)
+        if output.events is None:
+            return []
+        tick = self.first_tick - 1
+        return [[events_piece(tick, encode_events(tick, 1, [output.events]))]]
+
+    def _take_output(self, output: TickOutput) -> None:
+        if output.row is not None:
+            self._rows.append(output.row)
+        self._tells_events = output.events is not None
+        if output.events:
+            self._events.append(output.events)
+            self._events_bytes += len(output.events)
 
     def cut(self) -> list[list[Piece]]:
         """The blocks of all that waits, one group each; nothing waits any more."""
@@ -52,10 +80,13 @@ class WaitingTicks:
             if end == len(self._rows) or self._rows[end].names != self._rows[begin].names:
                 groups.append([_telemetry(self._rows[begin:end])])
                 begin = end
+        if self._tells_events:
+            groups.append([events_piece(first, encode_events(first, count, self._events))])
         self.first_tick += count
         self._frames.clear()
         self._rows.clear()
-        self._frames_bytes = 0
+        self._events.clear()
+        self._frames_bytes = self._events_bytes = 0
         return groups
 
 

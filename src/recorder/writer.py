@@ -22,9 +22,9 @@ from typing import Any
 from recorder.errors import WriterFailedError
 from recorder.format.encoder import SeqReference, delta_pieces, drop_piece, full_pieces
 from recorder.format.keyframe import encode_delta, encode_full
-from recorder.format.telemetry import Row
 from recorder.jobs import KeyframeJob, WriterStatistics, not_sealed
 from recorder.logfile import Files
+from recorder.outputs import TickOutput
 from recorder.segments import Group, SegmentedLog
 from recorder.settings import Settings
 from recorder.waiting_ticks import WaitingTicks
@@ -63,7 +63,7 @@ class Writer:
         self._path = path
         self._settings = settings
         self._cut_by_time = not settings.deterministic
-        self._queue: deque[bytes | Row | KeyframeJob] = deque()
+        self._queue: deque[bytes | TickOutput | KeyframeJob] = deque()
         self._put_bytes = self._taken_bytes = 0
         self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._wait_s = 0.0
@@ -97,16 +97,12 @@ class Writer:
 
     # --- called by the simulation's thread
 
-    def put_frame(self, frame: bytes) -> None:
-        """Hand over one encoded frame; waits while the queue is full. Raises WriterFailedError."""
-        self._queue.append(frame)
-        self._put_bytes += len(frame)
+    def put_frame(self, item: bytes | TickOutput) -> None:
+        """Hand over a frame, or what a tick has brought; waits while the queue is full. Raises WriterFailedError."""
+        self._queue.append(item)
+        self._put_bytes += len(item)
         if self._put_bytes - self._taken_bytes > QUEUE_BYTES_MAX:
             self.wait_until(lambda: self._put_bytes - self._taken_bytes <= QUEUE_BYTES_MAX // 2)
-
-    def put_row(self, row: Row) -> None:
-        """Hand over the telemetry of the tick whose frame was put last."""
-        self._queue.append(row)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Hand over one keyframe. Raises WriterFailedError."""
@@ -242,8 +238,6 @@ class Writer:
             if isinstance(item, KeyframeJob):
                 self._cut_frames()
                 self._take_keyframe(item)
-            elif isinstance(item, Row):
-                self._waiting.take_row(item)
             else:
                 self._take_frame(item)
         now_s = time.monotonic()
@@ -333,11 +327,15 @@ class Writer:
 
     # --- frames and keyframes
 
-    def _take_frame(self, frame: bytes) -> None:
-        if not self._waiting.has_room_for(frame):
+    def _take_frame(self, item: bytes | TickOutput) -> None:
+        self._taken_bytes += len(item)
+        if isinstance(item, TickOutput) and not item.frame:
+            for group in self._waiting.take_start(item):
+                self._put(group)
+            return
+        if not self._waiting.has_room_for(item):
             self._cut_frames()
-        self._waiting.take(frame)
-        self._taken_bytes += len(frame)
+        self._waiting.take(item)
 
     def _cut_frames(self) -> None:
         if not self._waiting:

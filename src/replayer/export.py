@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,12 +27,24 @@ def write_table(columns: Columns, path: str | os.PathLike[str]) -> None:
     Raises ValueError for another suffix, ModuleNotFoundError for Parquet without pyarrow, OSError.
     """
     target = Path(path)
-    write = FORMATS.get(target.suffix)
-    if write is None:
+    write = FORMATS[suffix_of(target)]
+    with written_whole(target) as part:
+        write(columns, part)
+
+
+def suffix_of(target: Path) -> str:
+    """The suffix that says how to write. Raises ValueError for one that says nothing."""
+    if target.suffix not in FORMATS:
         raise ValueError(f"{target.name}: a name that ends in {', '.join(FORMATS)} was expected")
+    return target.suffix
+
+
+@contextmanager
+def written_whole(target: Path) -> Iterator[Path]:
+    """Inside, write to the path given; it takes the target's name at the end, or nothing is left of it."""
     part = target.with_name(target.name + PART_SUFFIX)
     try:
-        write(columns, part)
+        yield part
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -46,20 +59,21 @@ def _is_missing(value: Any) -> bool:
 
 
 def _write_csv(columns: Columns, path: Path) -> None:
-    with _open_text(path) as file:
+    with open_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(["" if _is_missing(value) else value for value in row] for row in _rows(columns))
 
 
 def _write_ndjson(columns: Columns, path: Path) -> None:
-    with _open_text(path) as file:
+    with open_text(path) as file:
         for row in _rows(columns):
             known = {name: value for name, value in zip(columns, row, strict=True) if not _is_missing(value)}
             file.write(json.dumps(known, ensure_ascii=False, allow_nan=True) + "\n")
 
 
-def _open_text(path: Path) -> IO[str]:
+def open_text(path: Path) -> IO[str]:
+    """A file for text as it is given, in UTF-8."""
     return path.open("w", encoding="utf-8", newline="")
 
 

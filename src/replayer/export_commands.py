@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console import SAME, UsageError, Whole, counted
+from recorder.console import INCOMPLETE, SAME, UsageError, Whole, counted
 from replayer.choosing import choose, ensure_states, factory_of, world_of
 from replayer.export import FORMATS, write_table
+from replayer.export_events import write_events
 from replayer.files import reading, writing
 from replayer.options import Json, Sim
+from replayer.show import tick_range
 from replayer.tape import Tape
 from replayer.timeline import Timeline
 
@@ -29,6 +32,7 @@ def export(
     *,
     output: _Output,
     telemetry: Annotated[bool, Parameter(negative="")] = False,
+    events: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> int:
     """Write tables out of a recording.
@@ -43,26 +47,54 @@ def export(
         The file; its name ends in .csv, .ndjson or .parquet. An existing one is replaced.
     telemetry
         The figures of each tick, one row a tick: what the simulation's telemetry() gave while it was recorded.
+    events
+        What happened in each tick, one row an event: what the simulation's events() told while it was recorded. The exit
+        code is 3 if those of some ticks are not on the tape.
     as_json
         Say what was written as a JSON object.
     """
-    if not telemetry:
-        raise UsageError("say what to export: --telemetry")
+    if telemetry == events:
+        raise UsageError("say what to export: --telemetry or --events")
     if output.suffix not in FORMATS:
         raise UsageError(f"{output}: a name that ends in {', '.join(FORMATS)} was expected")
     path = choose(tape)
-    columns = _telemetry(path)
     try:
-        with writing(output):
-            write_table(columns, output)
+        write = _export_events if events else _export_telemetry
+        return write(path, output, as_json=as_json)
     except ModuleNotFoundError:
         raise _missing("writing Parquet", "pyarrow", "parquet") from None
+
+
+def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
+    columns = _telemetry(path)
+    with writing(output):
+        write_table(columns, output)
     rows, figures = len(columns["tick"]), len(columns) - 1
     if as_json:
         print(json.dumps({"path": str(output), "rows": rows, "columns": list(columns)}, indent=1))
     else:
         print(f"{output}: {counted(rows, 'row')} of {counted(figures, 'figure')}")
     return SAME
+
+
+def _export_events(path: Path, output: Path, *, as_json: bool) -> int:
+    with reading(path), Tape(path) as opened:
+        if not opened.has_events:
+            raise UsageError(f"{path} has no events: its simulation has no events(), or it was not recorded")
+        missing = opened.missing_event_ticks()
+        with writing(output):
+            try:
+                count, columns = write_events(opened.events, output)
+            except ValueError as error:
+                raise UsageError(f"{path}: {error}") from None
+    if as_json:
+        facts = {"path": str(output), "rows": count, "columns": columns, "missing_event_ticks": missing}
+        print(json.dumps(facts, indent=1))
+    else:
+        print(f"{output}: {counted(count, 'event')}")
+        for first, last in missing:
+            print(f"  not on the tape: the events of {tick_range(first, last)}", file=sys.stderr)
+    return INCOMPLETE if missing else SAME
 
 
 def _telemetry(path: Path) -> dict[str, Any]:

@@ -82,6 +82,9 @@ def _can_be_resumed(tape: Tape) -> bool:
 def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
     """Add what reading every block shows to facts."""
     problems = tape.check_blocks()
+    if tape.has_events:
+        facts["events"] = sum(1 for _ in tape.events())
+        facts["missing_event_ticks"] = [list(missing) for missing in tape.missing_event_ticks()]
     known = {str(damage.as_error()) for damage in tape.damages}
     facts["damaged_blocks"] = [str(problem) for problem in problems if str(problem) not in known]
     if problems:
@@ -131,6 +134,8 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
         f"every {facts['keyframe_interval_ticks']} ticks"
     )
+    if "events" in facts:
+        yield f"  events: {facts['events']:,}"
     if facts["outcome"] is not None:
         yield f"  ended: {outcome_text(facts['outcome'])}"
     if facts["created"] is not None:
@@ -165,6 +170,8 @@ def _losses(facts: dict[str, Any]) -> Iterator[str]:
         before = bisect.bisect_right(starts, (first, last)) - 1
         if before < 0 or not starts[before][0] <= first <= last <= starts[before][1]:
             yield f"  missing: {tick_range(first, last)}"
+    for first, last in facts.get("missing_event_ticks", []):
+        yield f"  without events: {tick_range(first, last)}; replayer.events.rebuild_events makes them again"
     for number in facts["missing_segments"]:
         yield f"  missing: the file of segment {number}"
     for damage in facts["damages"]:

@@ -17,14 +17,16 @@ from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.block import Kind
 from recorder.format.contents import Damage
 from recorder.format.drop import Drop
+from recorder.format.events import Event
 from recorder.format.frame import Frame
 from recorder.format.index import Entry
-from recorder.format.places import optional_blocks
+from recorder.format.places import TICK_MAX, optional_blocks
 from recorder.format.recording import KeyframePlace, Recording
 from recorder.format.segment import Segment
 from recorder.format.telemetry import decode_telemetry, join_telemetry
 from recorder.reading import OpenTape, is_locked
 from replayer.seals import check_seals
+from replayer.stored_events import event_blocks, missing_event_ticks, stored_events
 from sim.kernel.state import Snapshot
 
 Mode = Literal["salvage", "prefix", "strict"]
@@ -217,6 +219,29 @@ class Tape:
                 except (CorruptError, TornError):
                     continue
         return join_telemetry(found)
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the recorded simulation told what happened in its ticks."""
+        return self.meta.get("event_stream") is True or bool(event_blocks(self.recording))
+
+    def events(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Event]]:
+        """The events on the tape, each with its tick, in the order of the ticks and as they were told in each.
+
+        first, last: only those of these ticks, both included. One block after the other is read, so that memory does
+        not grow with the tape. Damaged blocks are passed over; of which ticks nothing is known says missing_event_ticks,
+        and replayer.events.rebuild_events makes them again.
+        """
+        for told in stored_events(self.recording, first or 0, TICK_MAX if last is None else last):
+            for tick, events in told.found:
+                yield from ((tick, event) for event in events)
+
+    def missing_event_ticks(self) -> list[tuple[int, int]]:
+        """Ranges of ticks, first and final, whose events are not on the tape; of all others it is known what happened.
+
+        Empty for a simulation without events. Reads all blocks of events.
+        """
+        return missing_event_ticks(self.recording) if self.has_events else []
 
     def check_blocks(self) -> list[RecordingError]:
         """Read every block whole, believing no index, and compare the seals; what is wrong. Raises nothing for damage.

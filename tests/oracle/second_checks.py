@@ -23,6 +23,7 @@ from oracle.second_reader import (
     DELTA,
     DROP,
     END,
+    EVENTS,
     FRAMES,
     FULL,
     INDEX,
@@ -49,6 +50,7 @@ class CheckedTape(Tape):
         _check_links(self)
         _check_order(self.blocks)
         _check_keyframes(self.blocks)
+        events_of(self.blocks)
 
 
 class CheckedReader(Reader):
@@ -150,6 +152,25 @@ def _check_keyframes(blocks: list[Any]) -> None:
             full_seq, layout = block.seq, lay_out(head["schema"], head["capacities"])[0]
         assert block.kind == FULL or block.seq - block.baseline == full_seq, "baseline"
         _check_sections(head["sections"], bodies, layout, is_delta=block.kind == DELTA)
+
+
+def events_of(blocks: list[Any]) -> dict[int, list[Any]]:
+    """The events of each tick that is told of, an empty list where nothing happened."""
+    told: dict[int, list[Any]] = {}
+    payload = b""
+    for block in (one for one in blocks if one.kind == EVENTS):
+        payload = (payload if block.flags & CONTINUATION else b"") + block.payload
+        if block.flags & CONTINUES:
+            continue
+        (first, count), *found = unpack(payload)
+        assert first == block.first_tick and 1 <= count <= 16384 and len(payload) <= 4_456_512, "ticks of EVENTS"
+        ticks = [tick for tick, _ in found]
+        assert ticks == sorted(set(ticks) & {*range(first, first + count)}), "ticks of events"
+        assert not told or first > max(told), "order of EVENTS"
+        told |= {tick: [] for tick in range(first, first + count)} | dict(found)
+        for event in (one for _, events in found for one in events or [{}]):
+            assert type(event["kind"]) is str and "tick" not in event and {type(key) for key in event} == {str}, "event"
+    return told
 
 
 def _check_sections(sections: list[Any], bodies: bytes, layout: dict[str, Any], *, is_delta: bool) -> None:

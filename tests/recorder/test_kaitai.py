@@ -107,6 +107,8 @@ def check_payload(kaitai: ModuleType, parsed: Any, truth: Any, payload: bytes) -
     elif kind == "frames":
         frames = [(frame.tick, frame.state_hash, value_of(frame.inputs)) for frame in content.frames]
         assert same(frames, [tuple(frame) for frame in unpack(payload)])
+    elif kind == "events":
+        assert same([value_of(content.ticks), *map(value_of, content.found)], unpack(payload))
     elif kind == "index":
         (head,) = unpack(payload[4 : 4 + content.head_bytes])
         assert value_of(content.head) == head
@@ -207,6 +209,26 @@ def test_pieces_and_inputs_of_every_kind(kaitai: ModuleType, tmp_path: Path) -> 
     pieces = [block for block in blocks if block.continues or block.is_continuation]
     assert {(block.kind.name, block.codec.name) for block in pieces} == {("full", "none"), ("full", "lz4")}
     assert padded.items[-1].rest == bytes(4096)
+
+
+class Telling(Large):
+    """Tells, seldom much."""
+
+    def events(self) -> list[dict[str, Any]]:
+        n = int(self.state["x"][3])
+        return [{"kind": "many", "n": number, "half": number / 2} for number in range(n if n % 3 else 0)]
+
+
+def test_events(kaitai: ModuleType, tmp_path: Path) -> None:
+    """Blocks as they are and compressed."""
+    path = tmp_path / "run.tape"
+    with Recorder(path, Telling(), keyframe_interval_ticks=5) as tape:
+        for _ in range(17):
+            tape.step()
+    segment = check_segment(kaitai, path.read_bytes())
+    found = [item.block for item in segment.items if item.is_block and item.block.kind.name == "events"]
+    assert {block.codec.name for block in found} == {"none", "lz4"}
+    assert value_of(found[0].payload.ticks) == [0, 1]
 
 
 def test_other_files(kaitai: ModuleType) -> None:

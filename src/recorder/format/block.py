@@ -46,7 +46,7 @@ class Kind(enum.IntEnum):
     END = 5
     DROP = 6
     INDEX = OPTIONAL_KIND | 1
-    EVENT = OPTIONAL_KIND | 2
+    EVENTS = OPTIONAL_KIND | 2
     ATTACH = OPTIONAL_KIND | 3
     TELEMETRY = OPTIONAL_KIND | 4
 

@@ -140,6 +140,11 @@ def telemetry_piece(first_tick: int, payload: bytes) -> Piece:
     return make_piece(Kind.TELEMETRY, payload, first_tick)
 
 
+def events_piece(first_tick: int, payload: bytes) -> Piece:
+    """An EVENTS block that tells of ticks from first_tick on."""
+    return make_piece(Kind.EVENTS, payload, first_tick)
+
+
 def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
     """A DROP block: the frames of these ticks could not be kept."""
     payload = encode_plain({"first_tick": first_tick, "last_tick": last_tick, "why": why})

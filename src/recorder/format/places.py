@@ -18,6 +18,7 @@ from recorder.format.block import OPTIONAL_KIND, Kind
 from recorder.format.contents import LazyPart
 from recorder.format.frame import Frame
 from recorder.format.index import Entry, Part
+from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
 from recorder.format.segment import Segment
 
 TICK_MAX = (1 << 64) - 1  # What 64 bits hold.
@@ -83,9 +84,9 @@ class OptionalBlock:
         """Where it stands among all blocks of the tape."""
         return self.segment.number, self.entry.offset
 
-    def payload(self) -> bytes:
-        """What is in it, its pieces put together. Raises CorruptError or TornError."""
-        return self.segment.joined(self.entry, self.end_offset)
+    def payload(self, bytes_max: int = KEYFRAME_RAW_BYTES_MAX) -> bytes:
+        """What is in it, its pieces put together; at most bytes_max. Raises CorruptError or TornError."""
+        return self.segment.joined(self.entry, self.end_offset, bytes_max)
 
 
 def optional_blocks(segments: Sequence[Segment]) -> list[OptionalBlock]:

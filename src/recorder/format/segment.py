@@ -73,14 +73,14 @@ class Segment:
         except (CorruptError, TornError):
             return None  # Its ticks are missing all the same.
 
-    def joined(self, entry: Entry, end_offset: int) -> bytes:
-        """The payload of a block and of those that continue it. Raises CorruptError or TornError."""
+    def joined(self, entry: Entry, end_offset: int, bytes_max: int = KEYFRAME_RAW_BYTES_MAX) -> bytes:
+        """The payload of a block and of those that continue it; at most bytes_max. Raises CorruptError or TornError."""
         try:
-            return self._joined(entry, end_offset)
+            return self._joined(entry, end_offset, bytes_max)
         except CorruptError as error:
             raise error.inside(self.number) from None
 
-    def _joined(self, entry: Entry, end_offset: int) -> bytes:
+    def _joined(self, entry: Entry, end_offset: int, bytes_max: int) -> bytes:
         self.read(entry.offset, min(max(end_offset - entry.offset, 1), KNOWN_READ_BYTES_MAX))  # Into the window.
         parts: list[bytes] = []
         total, offset, wanted = 0, entry.offset, entry.seq
@@ -90,8 +90,8 @@ class Segment:
             if (header.seq, header.kind) != (wanted, entry.kind) or not expected:
                 raise CorruptError(offset, "another block than the one that was expected here")
             total += header.raw_bytes
-            if total > KEYFRAME_RAW_BYTES_MAX:
-                raise CorruptError(entry.offset, f"a keyframe of more than {KEYFRAME_RAW_BYTES_MAX} bytes")
+            if total > bytes_max:
+                raise CorruptError(entry.offset, f"a payload of more than {bytes_max} bytes")
             parts.append(read_payload(self.read, header))
             if not header.flags & Flags.CONTINUES:
                 return b"".join(parts) if len(parts) > 1 else parts[0]

@@ -31,8 +31,9 @@ class Simulation(Protocol):
     ``writes`` (what its step writes, as in Phase), ``marks_writes = True`` (every write to the state is marked, see
     State.mark), ``origin`` (how to build it again, see registry.py), ``after_restore()``, called when the state was
     replaced from outside, ``telemetry()``, which gives the figures of the present tick by name, whole numbers or
-    decimals, always of the same names, and ``ended()``, which says why the run is over, as a short name and a sentence,
-    or None.
+    decimals, always of the same names, ``events()``, which gives what happened in the step just made as a list of dicts
+    of plain data with texts as keys, ``"kind"`` among them (output alone: no later step reads it), and ``ended()``, which
+    says why the run is over, as a short name and a sentence, or None.
     """
 
     state: State
@@ -175,6 +176,17 @@ class ArenaOfSaved:
                 self.state.set_blob(entry.name, kept[entry.name].tobytes())
             else:
                 self.state[entry.name][...] = kept[entry.name]
+
+
+def inner_of(simulation: Simulation) -> Any:
+    """The user's own object."""
+    return simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation
+
+
+def events_of(simulation: Simulation) -> Callable[[], Any] | None:
+    """The simulation's own events(); None if it has none."""
+    found = getattr(inner_of(simulation), "events", None)
+    return found if callable(found) else None
 
 
 def _as_mapping(saved: Any) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from sim.kernel.messages import Event, Message, MessageWorld, Router
 from sim.kernel.registry import ConfigError
-from sim.kernel.simulation import Simulation
+from sim.kernel.simulation import Simulation, events_of, inner_of
 from sim.scenario.adversary import message_facts
 from sim.scenario.config import WORLD, ScenarioConfig
 
@@ -25,7 +25,7 @@ NOBODY = ""
 
 def roles_of(simulation: Simulation, config: ScenarioConfig) -> tuple[str, ...]:
     """The roles of a scenario: those that it names, or the world's. Raises ConfigError for one that the world lacks."""
-    own = getattr(simulation, "roles", None)
+    own = getattr(inner_of(simulation), "roles", None)
     if own is None:
         return config.roles or (ONLY_ROLE,)
     for index, role in enumerate(config.roles):
@@ -87,7 +87,7 @@ class InputRoles:
         self._world, self._roles, self._idle = world, roles, config.idle
         self._form = _form_of(world, roles, config)
         self._next_number = next_number
-        self._accepts: Callable[[Any], bool] | None = getattr(world, "accepts", None)
+        self._accepts: Callable[[Any], bool] | None = getattr(inner_of(world), "accepts", None)
         self._arrived: list[Message] = []
         self.world_inputs: Any = None
         if self._form == "one" and len(roles) != 1:
@@ -148,7 +148,7 @@ class InputRoles:
 
     def end_step(self) -> Sequence[Event]:
         """What the world says that happened."""
-        own: Callable[[], Sequence[Event]] | None = getattr(self._world, "events", None)
+        own = events_of(self._world)
         return own() if own is not None else ()
 
     def deliver(self, message: Message) -> bool:
@@ -158,7 +158,7 @@ class InputRoles:
 
     def sample(self, role: str) -> list[int]:
         """What the world shows of a role, if it does."""
-        own: Callable[[str], Sequence[int]] | None = getattr(self._world, "sample", None)
+        own: Callable[[str], Sequence[int]] | None = getattr(inner_of(self._world), "sample", None)
         return list(own(role)) if own is not None else []
 
     @staticmethod
@@ -179,7 +179,7 @@ class InputRoles:
 def _form_of(world: Simulation, roles: Sequence[str], config: ScenarioConfig) -> Literal["list", "one", "by_role"]:
     if config.inputs != "auto":
         return config.inputs
-    if hasattr(world, "roles"):
+    if hasattr(inner_of(world), "roles"):
         return "list"
     return "one" if len(roles) == 1 else "by_role"
 

@@ -25,7 +25,7 @@ from sim.kernel.messages import Event, Message
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import ConfigError
 from sim.kernel.schema import Blob, Field
-from sim.kernel.simulation import BESIDE, Phase, as_simulation, run_phases
+from sim.kernel.simulation import BESIDE, Phase, as_simulation, inner_of, run_phases
 from sim.kernel.state import State
 from sim.scenario.adversary import AdversaryProgram, message_facts
 from sim.scenario.chances import Chances
@@ -71,8 +71,8 @@ class ScenarioSimulation:
         self.origin = getattr(self.inner, "origin", None)
         self.marks_writes = getattr(self.inner, "marks_writes", False)
         for name in ("telemetry", "ended"):
-            if hasattr(self.inner, name):
-                setattr(self, name, getattr(self.inner, name))
+            if hasattr(inner_of(self.inner), name):
+                setattr(self, name, getattr(inner_of(self.inner), name))
         self.roles: Sequence[str] = roles_of(self.inner, config)
         config.check_roles(self.roles)
         self._seams: MessageRoles | InputRoles = self._make_seams()
@@ -239,7 +239,7 @@ class ScenarioSimulation:
             in_flight = len(self._held) + len(self._under_way)
             figures = {"tick": tick, "buffered": self._seams.buffered_count(), "in_flight": in_flight}
             figures["distance_to_equilibrium"] = distance_to_equilibrium(samples)
-            telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self.inner, "telemetry", None)
+            telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self, "telemetry", None)
             figures |= telemetry() if telemetry is not None else {}
         buffered, depths = self._seams.buffered_by_session(), self._seams.depths()
         return Look(tick, figures, samples, self._events, buffered, depths, self.state)

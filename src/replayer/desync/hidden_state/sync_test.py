@@ -31,11 +31,11 @@ from replayer.desync.hidden_state.report import (
 from replayer.desync.hidden_state.roots import Roots
 from replayer.desync.hidden_state.sources import Answers, Sources
 from replayer.desync.hidden_state.trials import Factory, Outcome, Period, Trials, reader_names
-from replayer.desync.hidden_state.walk import inner_of, take_ambient
+from replayer.desync.hidden_state.walk import take_ambient
 from replayer.worlds import UnfitSimulationError
 from sim.kernel.changes import AuditedChanges, UnmarkedWriteError
 from sim.kernel.plain_data import encode_plain
-from sim.kernel.simulation import ArenaOfSaved, as_simulation
+from sim.kernel.simulation import ArenaOfSaved, as_simulation, inner_of
 from sim.kernel.state import Snapshot
 
 TICKS = 200

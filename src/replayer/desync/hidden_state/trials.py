@@ -24,9 +24,9 @@ from replayer.desync.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, 
 from replayer.desync.hidden_state.roots import Roots
 from replayer.desync.hidden_state.sources import Answers, Sources
 from replayer.desync.hidden_state.transplant import Transplant
-from replayer.desync.hidden_state.walk import inner_of, take_ambient
+from replayer.desync.hidden_state.walk import take_ambient
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import Simulation, as_simulation, restore
+from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore
 from sim.kernel.state import Snapshot
 
 CANDIDATES_MAX = 16  # So many are tried one by one; each costs a repetition of the period.
@@ -227,7 +227,7 @@ class Trials:
 def reader_names(simulation: Simulation) -> list[str]:
     """The methods of a simulation that only tell something."""
     inner = inner_of(simulation)
-    return [name for name in ("telemetry", "ended", "save") if callable(getattr(inner, name, None))]
+    return [name for name in ("telemetry", "events", "ended", "save") if callable(getattr(inner, name, None))]
 
 
 def _read(copy: Simulation, readers: Sequence[str] | None) -> str | None:

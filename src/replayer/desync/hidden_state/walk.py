@@ -40,7 +40,7 @@ from replayer.desync.hidden_state.kinds import (
     kind_of,
 )
 from replayer.desync.hidden_state.roots import Roots, functions_of
-from sim.kernel.simulation import ArenaOfSaved, Simulation
+from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
 from sim.kernel.state import State
 
 NODES_MAX = 20_000  # Values of one ambient; what lies beyond is not looked at, and the report says so.
@@ -57,11 +57,6 @@ def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
         walk.instance(simulation)
     walk.find_shared_memory()
     return walk.ambient
-
-
-def inner_of(simulation: Simulation) -> Any:
-    """The user's own object."""
-    return simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation
 
 
 class _Walk:
