@@ -141,7 +141,7 @@ def test_going_on_in_another_process(whole: tuple[ScenarioResult, Path]) -> None
 
 
 @given(seed=st.integers(0, 1 << 32), tick=st.integers(0, 20), other=st.integers(0, 20))
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 def test_a_checkpoint_of_any_run(seed: int, tick: int, other: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Put into a fresh simulation or a used one, it is the state of its tick, and the rest is the same."""
     plain = PROVOKED | {"seed": seed}

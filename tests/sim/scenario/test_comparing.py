@@ -120,7 +120,7 @@ def pairs_of_runs(draw: st.DrawFn) -> tuple[Run, Run]:
 
 
 @given(pairs_of_runs())
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_against_the_definition(runs: tuple[Run, Run]) -> None:
     """Streaming, the verdict is the one that the definition gives."""
     one, other = runs
