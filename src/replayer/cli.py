@@ -40,6 +40,7 @@ from replayer.options import STATUS_CODES, DumpFolder, Json, Output, Sim
 from replayer.overview import print_tape, tape_facts
 from replayer.repair import NothingToRepairError, repair_tape
 from replayer.reports import print_repair, print_report, print_seek, repair_facts, report_facts, seek_facts, tail_lines
+from replayer.scenario_commands import compare, results
 from replayer.show import describe_field, field_lines, plain_text, state_summary
 from replayer.tail import Tail
 from replayer.tape import Tape
@@ -59,6 +60,8 @@ app = App(
     "  replay tail run.tape                   follow a recording while it runs\n"
     "  replay plot run.tape -o run.png        populations, energies, deaths\n"
     "  replay diff one.tape other.tape        where two recordings part\n"
+    "  replay results ambush.tape             what a scenario's run came to\n"
+    "  replay compare lossy-1 lossy-2         two sweeps, or two tapes by their events\n"
     "  replay export run.tape --telemetry -o run.csv\n"
     "  replay check walkers:Walkers           is the state all that a step reads?\n"
     "  replay repair broken.tape -o good.tape",
@@ -353,6 +356,8 @@ app.command(export)
 app.command(certify_tape, name="certify")
 app.command(plot)
 app.command(diff)
+app.command(results)
+app.command(compare)
 
 # --- inside
 

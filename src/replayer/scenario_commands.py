@@ -1,0 +1,200 @@
+"""The commands ``replay results`` and ``replay compare``: what a scenario's run came to, and how two runs compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+from cyclopts import Parameter
+
+from recorder.console import DIFFERS, SAME, UsageError, counted
+from replayer.choosing import choose, ensure_states, factory_of, note_version
+from replayer.files import reading
+from replayer.options import Json, Sim
+from replayer.scenario_results import CanonicalReplay, compare_tapes, run_canonical_replay, scenario_result
+from replayer.show import plain_text
+from replayer.tape import Tape
+from replayer.worlds import UnfitSimulationError
+from sim.scenario.comparing import Divergence, RunComparison
+from sim.scenario.results import ScenarioResult
+
+LINES_SHOWN = 10
+_VERDICTS = {
+    "exact_raw_match": "the same: every event, in the same order",
+    "equivalent_under_normalization": "equivalent: the same events in each session, interleaved in another way",
+    "safety_visible_divergence": "different: a session has other events",
+}
+
+
+def results(
+    tape: Path | None = None,
+    /,
+    *,
+    sim: Sim = None,
+    canonical: Annotated[bool, Parameter(name="--canonical", negative="")] = False,
+    as_json: Json = False,
+) -> int:
+    """What the run of a scenario came to: violations, what adversaries and network did, budgets, statistics.
+
+    Examples:
+    replay results ambush.tape
+    replay results ambush.tape --json
+    replay results threaded.tape --canonical
+
+    Everything is put together from the events on the tape; those that a crash has cost are made again.
+
+    Exit code: 0 all properties hold, 1 one was violated, or the canonical run differs.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    canonical
+        Run it once more from tick 0, in one thread and canonical order, and compare.
+    as_json
+        Print one JSON object with all artefacts.
+    """
+    path = choose(tape)
+    with reading(path), Tape(path) as opened:
+        ensure_states(opened)
+        note_version(opened)
+        try:
+            found = scenario_result(opened, factory_of(sim))
+            again = run_canonical_replay(opened, factory_of(sim)) if canonical else None
+        except UnfitSimulationError as error:
+            raise UsageError(str(error)) from None
+    if as_json:
+        facts = {"result": attrs.asdict(found)} | ({"canonical": _canonical_facts(again)} if again else {})
+        print(json.dumps(facts, indent=1, default=repr))
+    else:
+        lines = _result_lines(found, path) + (_canonical_lines(again) if again else [])
+        print("\n".join(plain_text(line) for line in lines))
+    differs = again is not None and again.comparison.verdict == "safety_visible_divergence"
+    return DIFFERS if found.violations or differs else SAME
+
+
+def compare(
+    one: Path,
+    other: Path,
+    /,
+    *,
+    sim: Sim = None,
+    as_json: Json = False,
+) -> int:
+    """Compare two runs by their events, or two sweeps by their runs.
+
+    Examples:
+    replay compare first.tape second.tape
+    replay compare lossy-1 lossy-2                 two folders that record sweep or record batch has made
+
+    Two tapes are the same, equivalent (each session has the same events, but they are interleaved in another way) or
+    different; the first event that differs is named. replay diff compares states, not events.
+
+    Exit code: 0 the same or equivalent, 1 different.
+
+    Parameters
+    ----------
+    one, other
+        Two tapes with events, or two folders with manifests.
+    sim
+        module:factory of the simulation, where events have to be made again.
+    as_json
+        Print one JSON object.
+    """
+    if one.is_dir() and other.is_dir():
+        return _compare_folders(one, other, as_json=as_json)
+    with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
+        for tape in (left, right):
+            ensure_states(tape)
+            if not tape.has_events:
+                raise UsageError(f"{tape.path} has no events: its simulation tells none; replay diff compares states")
+        found = compare_tapes(left, right, (factory_of(sim), factory_of(sim)))
+    if as_json:
+        print(json.dumps(attrs.asdict(found), indent=1, default=repr))
+    else:
+        print("\n".join(plain_text(line) for line in _comparison_lines(found, str(one), str(other))))
+    return DIFFERS if found.verdict == "safety_visible_divergence" else SAME
+
+
+def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
+    from recorder.scenarios.sweep import compare_sweeps, read_manifest  # noqa: PLC0415 - loads the whole recorder.
+
+    try:
+        runs = read_manifest(one), read_manifest(other)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    changes = compare_sweeps(*runs)
+    if as_json:
+        print(
+            json.dumps({"runs": [len(side) for side in runs], "changes": [attrs.asdict(c) for c in changes]}, indent=1)
+        )
+    else:
+        print(f"{counted(len(runs[0]), 'run')} and {counted(len(runs[1]), 'run')}: {len(changes)} differ")
+        for change in changes[:LINES_SHOWN]:
+            delta = f", productive events {change.productive_delta:+,}" if "productive" in change.what else ""
+            print(f"  run {change.index}: {', '.join(change.what)}{delta}")
+        if len(changes) > LINES_SHOWN:
+            print(f"  and {len(changes) - LINES_SHOWN} more: see --json")
+    return DIFFERS if changes else SAME
+
+
+def _result_lines(found: ScenarioResult, path: Path) -> list[str]:
+    regime, ticks = found.regime.replace("_", " "), counted(found.final_tick, "tick")
+    lines = [f"{path}: scenario {found.name}, seed {found.seed}, {regime}, {ticks}, final state {found.final_hash}"]
+    if found.error is not None:
+        lines.append(f"  ended by an error: {found.error}")
+    lines += [f"  violated at tick {one.tick:,}: {one.name}: {one.details}" for one in found.violations]
+    if not found.violations:
+        lines.append("  no property was violated")
+    lines += _list_lines("adversaries", [f"{who} from tick {tick:,}" for tick, who in found.schedule])
+    spent = {entry["by"]: entry for entry in found.budget_history}
+    lines += _list_lines(
+        "budgets", [f"{who}: {one['consumed']} used, {one['remaining']} left" for who, one in spent.items()]
+    )
+    lines += _list_lines("in doubt", [f"{one['diagnostic']} ({one['by']})" for one in found.diagnostics])
+    lines += _list_lines("reconfigured", [f"{one['by']} at tick {one['tick']:,}" for one in found.reconfigurations])
+    lines += _list_lines("events", [f"{kind} {count:,}" for kind, count in found.event_counts.items()], limit=None)
+    if found.progress is not None:
+        lines += _list_lines("progress", [f"{key} {value}" for key, value in found.progress.items()], limit=None)
+    lines += _list_lines("trace", [name for name, holds in found.checks.items() if holds is True])
+    if found.violations:
+        lines.append(f"next: replay seek {path} --tick {found.violations[0].tick}")
+    return lines
+
+
+def _list_lines(title: str, items: list[str], *, limit: int | None = LINES_SHOWN) -> list[str]:
+    if not items:
+        return []
+    shown = items if limit is None or len(items) <= limit else [*items[:limit], f"and {len(items) - limit} more"]
+    return [f"  {title}: {', '.join(shown)}"]
+
+
+def _canonical_facts(found: CanonicalReplay) -> dict[str, Any]:
+    return {
+        "comparison": attrs.asdict(found.comparison),
+        "same_hash": found.same_hash,
+        "final_hash": found.result.final_hash,
+    }
+
+
+def _canonical_lines(found: CanonicalReplay) -> list[str]:
+    lines = _comparison_lines(found.comparison, "recorded", "canonical")
+    return [*lines, f"  final state: {found.result.final_hash}, {'the same' if found.same_hash else 'another one'}"]
+
+
+def _comparison_lines(found: RunComparison, one: str, other: str) -> list[str]:
+    lines = [f"{one} and {other}: {_VERDICTS[found.verdict]}"]
+    if found.capped:
+        lines.append("  every event is the same here, but threads had a say in the order: another run may differ")
+    first: Divergence | None = found.normalised or found.raw
+    if first is None:
+        return lines
+    where = f"event {first.index} of session {first.session}" if first.session is not None else f"event {first.index}"
+    lines.append(f"  first difference: {where}")
+    shown: Callable[[Any], str] = lambda told: "no such event" if told is None else f"tick {told[0]:,}: {told[1]}"  # noqa: E731
+    return [*lines, f"    {one}: {shown(first.one)}", f"    {other}: {shown(first.other)}"]
