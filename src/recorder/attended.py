@@ -9,6 +9,7 @@ import shlex
 import signal
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,21 @@ PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a mi
 
 
 def run_and_report(
-    recorder: Recorder, course: Course, last_tick: int, *, quiet: bool, ticks_a_second: float | None = None
+    recorder: Recorder,
+    course: Course,
+    last_tick: int,
+    *,
+    quiet: bool,
+    ticks_a_second: float | None = None,
+    watch: Callable[[Any, int], None] | None = None,
 ) -> int:
     """Record up to last_tick, or to where the simulation says that it has ended, and say how it went; the exit code.
 
-    ticks_a_second: how fast at most; None is as fast as it goes. Raises what recording raises, and UsageError for
-    inputs from a file that the simulation refuses.
+    ticks_a_second: how fast at most; None is as fast as it goes. watch: called with the simulation and the tick behind
+    each step. Raises what recording raises, and UsageError for inputs from a file that the simulation refuses.
     """
     start_s, start_tick = time.perf_counter(), recorder.tick
-    stopped = _run_ticks(recorder, course, last_tick, _Pace(ticks_a_second), quiet=quiet)
+    stopped = _run_ticks(recorder, course, last_tick, _Pace(ticks_a_second), watch, quiet=quiet)
     seconds = time.perf_counter() - start_s
     if not quiet:
         try:
@@ -81,7 +88,15 @@ def _stop_at_sigterm(*_: object) -> None:
     raise _Stopped("terminated", TERMINATED)
 
 
-def _run_ticks(recorder: Recorder, course: Course, last_tick: int, pace: _Pace, *, quiet: bool) -> _Stopped | None:
+def _run_ticks(
+    recorder: Recorder,
+    course: Course,
+    last_tick: int,
+    pace: _Pace,
+    watch: Callable[[Any, int], None] | None,
+    *,
+    quiet: bool,
+) -> _Stopped | None:
     """Record up to last_tick and seal the tape; how the run was stopped before that, if it was."""
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     first_tick, stopped = recorder.tick + 1, None
@@ -94,6 +109,8 @@ def _run_ticks(recorder: Recorder, course: Course, last_tick: int, pace: _Pace, 
                     for tick in range(first_tick, last_tick + 1):
                         pace.wait()
                         _step(recorder, course, tick)
+                        if watch is not None:
+                            watch(recorder.simulation, tick)
                         if tick % PROGRESS_TICKS == 0:
                             show(tick - first_tick + 1)
                         if _end_of(recorder, course, last_tick) is not None:

@@ -35,6 +35,7 @@ from recorder.reading import OpenTape
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.resumable import ensure_first_file
 from recorder.resume import resume as resume_tape
+from recorder.scenarios.violations import Violations
 from recorder.settings import TICKS_MAX, make_settings
 from sim.kernel.registry import ConfigError, find_world
 from sim.scenario.load import Scenario, load_scenario, shipped_scenarios
@@ -141,7 +142,8 @@ def run(
     record run quiet-meadow -o meadow.tape --ticks 2000
     record run arms-race --player caterpillar=greedy --player beetle=random
 
-    The run ends with the scenario's last tick, or before, where the scenario's [termination] says so.
+    The run ends with the scenario's last tick, or before, where the scenario's [termination] says so. If a property of
+    its [scenario] is violated, a smaller scenario that violates it is left beside the tape; the exit code is 1.
 
     Parameters
     ----------
@@ -187,7 +189,12 @@ def run(
         say(f"recording {what}, {counted(tick_count, 'tick')} → {recorder.path}")
     elif output is None:
         say(str(recorder.path))  # Nobody could know it otherwise.
-    return run_and_report(recorder, course, tick_count, quiet=quiet, ticks_a_second=realtime)
+    found = Violations()
+    watch = found.watch if provoked else None
+    code = run_and_report(recorder, course, tick_count, quiet=quiet, ticks_a_second=realtime, watch=watch)
+    if found.all:
+        found.leave_behind(Path(recorder.path), loaded, players, inputs, quiet=quiet)
+    return code or found.exit_code
 
 
 def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **more: Any) -> Recorder:
@@ -254,7 +261,10 @@ def resume(
             + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
             + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
-    return run_and_report(recorder, plan.course, plan.last_tick, quiet=quiet)
+    found_violations = Violations()
+    code = run_and_report(recorder, plan.course, plan.last_tick, quiet=quiet, watch=found_violations.watch)
+    found_violations.say()
+    return code or found_violations.exit_code
 
 
 @attrs.frozen

@@ -1,0 +1,100 @@
+"""What a violated property leaves behind: a line, a smaller scenario that violates it, the command that opens it there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from recorder.console import DIFFERS, SAME, counted, progress_bar, say, say_aside
+from recorder.courses import course_of
+from recorder.scenarios.batch import Job
+from recorder.scenarios.minimising import Minimised, Plain, minimise, trial_of, write_minimised
+from recorder.scenarios.running import InputsOf
+from sim.kernel.registry import find_world
+from sim.scenario.load import Scenario
+from sim.scenario.results import Violation
+
+BUDGET_S = 10.0  # Nobody waits much longer for what was not asked for.
+
+
+class Violations:
+    """Those of one run, as they come.
+
+    Attributes:
+        all: by tick.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Violation] = []
+
+    def watch(self, simulation: Any, tick: int) -> None:
+        """Look at the tick that was just made, if there is a scenario around the simulation."""
+        if getattr(simulation, "scenario", None):
+            self.all += [
+                Violation(event["property"], tick, event["details"])
+                for event in simulation.events()
+                if event["kind"] == "violation"
+            ]
+
+    @property
+    def exit_code(self) -> int:
+        """Of a command whose run this is."""
+        return DIFFERS if self.all else SAME
+
+    def say(self) -> None:
+        """A line for each."""
+        for one in self.all:
+            say_aside(f"violated at tick {one.tick:,}: {one.name}: {one.details}")
+
+    def leave_behind(
+        self, tape: Path, loaded: Scenario, players: Mapping[str, str], file: Path | None, *, quiet: bool
+    ) -> None:
+        """Say what was violated, and write a smaller scenario beside the tape; a user may interrupt the search."""
+        self.say()
+        target = _free_name(tape)
+        found = _minimised(loaded, self.all[0], players, file, quiet=quiet)
+        if found is not None:
+            try:
+                write_minimised(target, found, loaded.config)
+            except OSError as error:
+                say_aside(f"warning: {target}: {error.strerror}")
+            else:
+                end = "" if found.is_minimal else ", and not to the end"
+                say_aside(f"  made smaller in {counted(found.trials, 'run')}{end}: {target}")
+        if not quiet:
+            say(f"next: replay seek {shlex.quote(str(tape))} --tick {self.all[0].tick}")
+
+
+def _minimised(
+    loaded: Scenario, violation: Violation, players: Mapping[str, str], file: Path | None, *, quiet: bool
+) -> Minimised | None:
+    """None if it was interrupted, or the violation does not come again, which the line before has said enough of."""
+    job = Job(0, loaded.name, loaded.world.name, loaded.config, loaded.provocation, violation.tick)
+    world = find_world(job.world)
+
+    def inputs_of(_: Plain) -> InputsOf:
+        return course_of(world, loaded.config, players=players, file=file, by_role=True).inputs
+
+    trial, start_s = trial_of(job, inputs_of, violation.name), time.monotonic()
+    with progress_bar("making it smaller", round(BUDGET_S), quiet=quiet) as show:
+
+        def shown(scenario: Plain, ticks: int) -> Violation | None:
+            show(time.monotonic() - start_s)
+            return trial(scenario, ticks)
+
+        try:
+            return minimise(loaded.provocation or {}, violation, shown, BUDGET_S)
+        except KeyboardInterrupt:
+            return None
+
+
+def _free_name(tape: Path) -> Path:
+    found, number = tape.with_name(f"{tape.stem}.smaller.toml"), 1
+    while os.path.lexists(found):
+        number += 1
+        found = tape.with_name(f"{tape.stem}.smaller-{number}.toml")
+    return found
