@@ -11,10 +11,11 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console import DIFFERS, SAME, Positive, UsageError, counted, progress_bar, say
-from recorder.courses import read_players
+from recorder.courses import course_of, read_players
 from recorder.scenarios.batch import Job, RunRecord, job_of, worker_count
 from recorder.scenarios.summary import draw_survival, summary_lines, survival_of
 from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs
+from sim.kernel.registry import find_world
 from sim.scenario.load import load_scenario
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
@@ -142,6 +143,8 @@ def _folder(output: Path | None, name: str) -> Path:
 
 
 def _run(made: list[Job], folder: Path, jobs: int | None, more: dict[str, Any], *, as_json: bool) -> int:
+    for job in {job.name: job for job in made if job.players}.values():
+        course_of(find_world(job.world), job.config, players=job.players)  # Before anything is written.
     if not as_json:
         say(f"{counted(len(made), 'run')} on {counted(worker_count(jobs), 'worker')} → {folder}")
     try:

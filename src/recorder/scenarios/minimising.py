@@ -42,6 +42,12 @@ class Minimised:
     trials: int
     is_minimal: bool
 
+    def is_smaller_than(self, scenario: Mapping[str, Any]) -> bool:
+        """Whether anything was left out but for how far it runs."""
+        left_out = {"steps", "checkpoint_interval"}
+        one, other = ({k: v for k, v in plain.items() if k not in left_out} for plain in (self.scenario, scenario))
+        return one != other
+
     @property
     def ticks(self) -> int:
         """How far the smaller one has to run."""
@@ -139,8 +145,10 @@ class _Search:
         return True
 
 
-def write_minimised(path: Path, found: Minimised, world: Mapping[str, Any] | None) -> None:
-    """Write the scenario as a file that record run takes, with the world's part before it.
+def write_minimised(
+    path: Path, found: Minimised, world: Mapping[str, Any] | None, players: Mapping[str, str] | None = None
+) -> None:
+    """Write the scenario as a file that record run takes, with the world's part before it, and how it was played.
 
     Raises FileExistsError, OSError.
     """
@@ -150,5 +158,7 @@ def write_minimised(path: Path, found: Minimised, world: Mapping[str, Any] | Non
         plain.pop("ticks")
     plain["scenario"] = {**found.scenario, "steps": found.ticks + 1}
     comment = f"# Made smaller: violates {found.violation.name} at tick {found.violation.tick}.\n"
+    played = " ".join(f"--player {name}={policy}" for name, policy in (players or {}).items())
+    comment += f"# Recorded with: record run {path.name} {played}\n" if played else ""
     with path.open("x", encoding="utf-8") as file:
         file.write(comment + tomli_w.dumps(plain))

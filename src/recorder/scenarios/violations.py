@@ -57,9 +57,11 @@ class Violations:
         self.say()
         target = _free_name(tape)
         found = _minimised(loaded, self.all[0], players, file, quiet=quiet)
-        if found is not None:
+        if found is not None and not found.is_smaller_than(loaded.provocation or {}):
+            say_aside("  nothing in the scenario can be left out")
+        elif found is not None:
             try:
-                write_minimised(target, found, loaded.config)
+                write_minimised(target, found, loaded.config, players)
             except OSError as error:
                 say_aside(f"warning: {target}: {error.strerror}")
             else:

@@ -1,0 +1,199 @@
+"""Scenarios on the command line: violations and what they leave, results, comparison, batches and sweeps."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder.cli
+import replayer.cli
+
+from oracle.command_lines import TINY, assert_one_line, files, run
+
+PROVOKED = (
+    TINY.replace("ticks = 90", "ticks = 20")
+    + """
+[[players]]
+species = "snail"
+[scenario]
+[scenario.network]
+loss = 0.5
+[[scenario.adversaries]]
+id = "fog"
+kind = "withholding"
+budget = { total = 3 }
+[[scenario.adversaries]]
+id = "idle"
+kind = "crash"
+role = "snail"
+budget = { total = 1 }
+trigger = { at_tick = 900 }
+[[scenario.properties]]
+name = "young"
+kind = "always"
+when = "tick < 7"
+"""
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with a scenario in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(PROVOKED)
+    return tmp_path
+
+
+def test_a_violation_and_what_it_leaves(capsys: pytest.CaptureFixture[str]) -> None:
+    """The tape of the whole run, exit code 1, a smaller scenario that violates the same, and the command to look at it."""
+    assert run(recorder.cli.main, "run tiny.toml --player snail=random -o a.tape") == 1
+    captured = capsys.readouterr()
+    assert "violated at tick 7: young: tick < 7 does not hold: it is 7" in captured.err
+    assert "made smaller in" in captured.err
+    assert captured.out.splitlines()[-1] == "next: replay seek a.tape --tick 7"
+    smaller = Path("a.smaller.toml").read_text()
+    assert smaller.startswith(
+        "# Made smaller: violates young at tick 7.\n# Recorded with: record run a.smaller.toml --player snail=random\n"
+    )
+    left = tomllib.loads(smaller)["scenario"]
+    assert (left.get("adversaries"), left["steps"], "network" in left) == ([], 8, False)
+
+    assert run(recorder.cli.main, "run a.smaller.toml -o b.tape") == 1
+    assert "nothing in the scenario can be left out" in capsys.readouterr().err
+    assert not Path("b.smaller.toml").exists()
+    assert run(replayer.cli.main, "verify a.tape") == 0
+    assert run(replayer.cli.main, "seek a.tape --tick 7") == 0
+
+
+def test_nothing_violated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0, and nothing beside the tape."""
+    Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))
+    before = set(files(Path.cwd()))
+    assert run(recorder.cli.main, "run good.toml -o good.tape") == 0
+    assert set(files(Path.cwd())) - before == {"good.tape"}
+    assert capsys.readouterr().err == ""
+    assert run(replayer.cli.main, "results good.tape") == 0
+    assert "no property was violated" in capsys.readouterr().out
+
+
+def test_results(capsys: pytest.CaptureFixture[str]) -> None:
+    """From the tape alone, for people and as JSON; the canonical run is the same."""
+    run(recorder.cli.main, "run tiny.toml --player snail=random -o a.tape -q")
+    capsys.readouterr()
+    assert run(replayer.cli.main, "results a.tape --canonical") == 1
+    text = capsys.readouterr().out
+    assert "a.tape: scenario tiny, seed 3, canonical exact, 20 ticks, final state " in text
+    assert "violated at tick 7: young" in text
+    assert "budgets: fog: 3 used, 0 left" in text
+    assert "in doubt: budget_exhaustion (fog), fairness (fog)" in text
+    assert "recorded and canonical: the same: every event, in the same order" in text
+    assert text.splitlines()[-1].endswith(", the same")
+
+    assert run(replayer.cli.main, "results a.tape --json") == 1
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert (result["final_tick"], result["regime"], result["error"]) == (20, "canonical_exact", None)
+    assert result["violations"] == [{"name": "young", "tick": 7, "details": "tick < 7 does not hold: it is 7"}]
+    assert [one["step"] for one in result["trace"]["samples"]] == list(range(21))
+    assert [one["kind"] for one in result["effects"]].count("withheld") == 3
+
+    Path("plain.toml").write_text(TINY)
+    run(recorder.cli.main, "run plain.toml -o plain.tape --ticks 3 -q")
+    capsys.readouterr()
+    assert run(replayer.cli.main, "results plain.tape") == 2
+    assert_one_line(capsys.readouterr(), "plain.tape was recorded without a scenario around its simulation")
+
+
+def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same, or the first event that differs."""
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(recorder.cli.main, f"run tiny.toml --seed {seed} --player snail=random -o {name}.tape -q")
+    capsys.readouterr()
+    assert run(replayer.cli.main, "compare a.tape b.tape") == 0
+    assert capsys.readouterr().out == "a.tape and b.tape: the same: every event, in the same order\n"
+    assert run(replayer.cli.main, "compare a.tape c.tape") == 1
+    text = capsys.readouterr().out
+    assert text.startswith("a.tape and c.tape: different: a session has other events\n  first difference: event ")
+    assert run(replayer.cli.main, "compare a.tape c.tape --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["verdict"] == "safety_visible_divergence"
+    assert facts["normalised"]["one"] != facts["normalised"]["other"]
+
+    Path("plain.toml").write_text(TINY)
+    run(recorder.cli.main, "run plain.toml -o plain.tape --ticks 3 -q")
+    capsys.readouterr()
+    assert run(replayer.cli.main, "compare a.tape plain.tape") == 2
+    assert_one_line(capsys.readouterr(), "plain.tape has no events")
+
+
+def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    """All combinations, a tape each, who died out, a picture; again it does nothing; another sweep is another folder."""
+    sweep = "sweep tiny.toml --axis scenario.network.loss=0,0.9 --axis seed=0..2 --ticks 5 -j 1"
+    assert run(recorder.cli.main, f"{sweep} -o one") == 0
+    out = capsys.readouterr().out
+    assert "6 runs on 1 worker → one" in out
+    assert "6 runs, 0 with errors" in out
+    assert "scenario.network.loss=0.9: snail: extinct in 0 of 3 runs (0%)" in out
+    assert sorted(path.name for path in Path("one").iterdir()) == [
+        "manifest.json",
+        "manifest.ndjson",
+        *(f"run-0000{n}.tape" for n in range(6)),
+        "survival.png",
+    ]
+    manifest = json.loads(Path("one/manifest.json").read_text())
+    assert [list(entry["bindings"].values()) for entry in manifest["runs"]] == [
+        [a, b] for a in (0, 0.9) for b in (0, 1, 2)
+    ]
+    before = files(Path("one"))
+    assert run(recorder.cli.main, f"{sweep} -o one") == 0
+    again = files(Path("one"))
+    assert {name for name in before if before[name] != again[name]} <= {"survival.png"}
+
+    other = sweep.replace("--ticks 5", "--ticks 8")
+    capsys.readouterr()
+    assert run(recorder.cli.main, f"{other} -o one") == 2
+    assert "error: one holds another batch: run 0 is another one" in capsys.readouterr().err
+    assert run(recorder.cli.main, f"{other} -o two --json --no-tapes") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert [run_facts["violations"][0][:2] for run_facts in facts["runs"]] == [["young", 7]] * 6
+    assert run(replayer.cli.main, "compare one two") == 1
+    assert "6 runs and 6 runs: 6 differ" in capsys.readouterr().out
+    assert run(replayer.cli.main, "compare one one") == 0
+
+
+def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    """Several scenarios with seeds; a violated property is counted, and the next command opens its tape there."""
+    Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))
+    assert run(recorder.cli.main, "batch tiny.toml good.toml --seeds 4,5 -o runs -j 1") == 1
+    out = capsys.readouterr().out
+    assert "property young: violated in 2 runs, first run 0 at tick 7" in out
+    assert out.splitlines()[-1] == "next: replay seek runs/run-00000.tape --tick 7"
+    assert run(recorder.cli.main, "batch good.toml -j 1") == 0
+    assert Path("batches/batch-1/run-00000.tape").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("batch", "name at least one scenario"),
+        ("batch nothing", "there is no scenario file nothing"),
+        ("batch tiny.toml --seeds x", "a whole number from 0"),
+        ("batch tiny.toml -o runs --player snail=no", "one of idle, random, greedy was expected"),
+        ("sweep tiny.toml", "axis"),
+        ("sweep tiny.toml --axis seed", "PATH=VALUES was expected"),
+        ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is an axis of this path already"),
+        ("sweep tiny.toml --axis scenario.network.loss=2", "scenario.network.loss: a decimal number from 0 to 1"),
+        ("sweep tiny.toml --axis scenario.adversaries[7].id=a", "there is no scenario.adversaries[7] in the scenario"),
+        ("sweep tiny.toml --axis flora[0].colour=1", "flora[0].colour: there is no such key"),
+    ],
+)
+def test_mistakes(line: str, text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that names what is wrong, exit code 2, nothing is written."""
+    before = files(folder)
+    assert run(recorder.cli.main, line) == 2
+    captured: Any = capsys.readouterr()
+    assert_one_line(captured, text)
+    assert files(folder) == before
