@@ -179,22 +179,23 @@ def run(
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split}
     settings |= {"deterministic": deterministic, "blame": blame}
     players = read_players(player or [])
-    provoked = loaded.provocation is not None
-    course = course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=provoked)
-    notes: dict[str, Any] = {"ticks": tick_count}
-    notes |= ({"players": players} if players else {}) | ({"inputs": str(inputs)} if inputs is not None else {})
-    recorder = _start(output, loaded, settings, changes=changes, notes=notes)
+    by_role = loaded.provocation is not None
+    course = course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role)
+    recorder = _start(output, loaded, settings, changes=changes, notes=_notes(tick_count, players, inputs))
     if not quiet:
         what = f"{loaded.name} (world {loaded.world.name}, seed {loaded.config.get('seed', 0)})"
         say(f"recording {what}, {counted(tick_count, 'tick')} → {recorder.path}")
     elif output is None:
         say(str(recorder.path))  # Nobody could know it otherwise.
     found = Violations()
-    watch = found.watch if provoked else None
-    code = run_and_report(recorder, course, tick_count, quiet=quiet, ticks_a_second=realtime, watch=watch)
-    if found.all:
-        found.leave_behind(Path(recorder.path), loaded, players, inputs, quiet=quiet)
-    return code or found.exit_code
+    code = run_and_report(recorder, course, tick_count, quiet=quiet, ticks_a_second=realtime, watch=found.watch)
+    return code or found.leave_behind(Path(recorder.path), loaded, players, inputs, quiet=quiet)
+
+
+def _notes(ticks: int, players: dict[str, str], inputs: Path | None) -> dict[str, Any]:
+    """What a resume has to know of how the run was started."""
+    notes: dict[str, Any] = {"ticks": ticks}
+    return notes | ({"players": players} if players else {}) | ({"inputs": str(inputs)} if inputs is not None else {})
 
 
 def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **more: Any) -> Recorder:

@@ -52,8 +52,13 @@ class Violations:
 
     def leave_behind(
         self, tape: Path, loaded: Scenario, players: Mapping[str, str], file: Path | None, *, quiet: bool
-    ) -> None:
-        """Say what was violated, and write a smaller scenario beside the tape; a user may interrupt the search."""
+    ) -> int:
+        """Say what was violated, and write a smaller scenario beside the tape; a user may interrupt the search.
+
+        Returns the exit code; without violations there is nothing to be said.
+        """
+        if not self.all:
+            return SAME
         self.say()
         target = _free_name(tape)
         found = _minimised(loaded, self.all[0], players, file, quiet=quiet)
@@ -69,6 +74,7 @@ class Violations:
                 say_aside(f"  made smaller in {counted(found.trials, 'run')}{end}: {target}")
         if not quiet:
             say(f"next: replay seek {shlex.quote(str(tape))} --tick {self.all[0].tick}")
+        return DIFFERS
 
 
 def _minimised(
