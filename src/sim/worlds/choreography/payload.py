@@ -58,17 +58,17 @@ class Value:
             ("first", ("pair",)),
             ("second", ("pair",)),
         ):
-            if getattr(self, key) not in (None, False) and self.payload not in types:
+            if self._has(key) and self.payload not in types:
                 raise ConfigError(key, f"only with payload = {' or '.join(map(repr, types))}")
-        given = [
-            key for key in ("constant", "counter", "register", "registers") if getattr(self, key) not in (None, False)
-        ]
-        if self.payload == "boolean" and self.constant is False:
-            given = ["constant", *given]
+        given = [key for key in ("constant", "counter", "register", "registers") if self._has(key)]
         if len(given) > 1:
             raise ConfigError(given[1], f"not together with {given[0]}")
         if not given and self.payload in ("boolean", "text"):
             raise ConfigError("constant", f"this key is missing: what a {self.payload} is made from")
+
+    def _has(self, key: str) -> bool:
+        value = getattr(self, key)
+        return value is True if key == "counter" else value is not None  # A constant may well be false.
 
     def compile(self, register_count: int, depth: int = 0) -> tuple[Kind, Rule]:
         """The type and the rule. Raises ConfigError for a register that is not there or a constant of another type."""
