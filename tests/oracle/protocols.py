@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from hypothesis import strategies as st
@@ -42,14 +43,12 @@ def protocols(
     """A protocol in which each role takes part. endless: it may have loops without an end."""
     names = ROLES[: draw(st.integers(2, roles))]
     maker = _Maker(draw, names, endless=endless, scheduled=scheduled, size=size)
-    first = [send(one, other, maker.label()) for one, other in zip(names, names[1:], strict=False)]
+    first = [send(one, other, maker.label()) for one, other in itertools.pairwise(names)]
     return protocol(names, *draw(st.permutations(first)), *maker.steps(names, 0, None))
 
 
 class _Maker:
-    def __init__(
-        self, draw: st.DrawFn, names: tuple[str, ...], *, endless: bool, scheduled: bool, size: int
-    ) -> None:
+    def __init__(self, draw: st.DrawFn, names: tuple[str, ...], *, endless: bool, scheduled: bool, size: int) -> None:
         self.draw, self.names, self.endless, self.scheduled, self.size = draw, names, endless, scheduled, size
         self.count = 0
 
@@ -102,7 +101,9 @@ class _Maker:
                 steps.append(end())
             branches.append(branch(self.label(), *steps, **self.carried()))
         labels = [one["label"] for one in branches]
-        rule = {"schedule": self.draw(st.lists(st.sampled_from(labels), min_size=1, max_size=4))} if self.scheduled else {}
+        rule = (
+            {"schedule": self.draw(st.lists(st.sampled_from(labels), min_size=1, max_size=4))} if self.scheduled else {}
+        )
         return choice(chooser, told, *branches, **rule)
 
 
@@ -116,7 +117,5 @@ def configs(draw: st.DrawFn, **options: Any) -> dict[str, Any]:
         "seed": draw(st.integers(0, 1 << 60)),
         "buffer_capacity": draw(st.integers(1, 3)),
         "registers": REGISTERS,
-        "initial": [
-            {"role": role, "values": draw(st.lists(small, max_size=REGISTERS - 2))} for role in made["roles"]
-        ],
+        "initial": [{"role": role, "values": draw(st.lists(small, max_size=REGISTERS - 2))} for role in made["roles"]],
     }

@@ -266,10 +266,10 @@ class _Projector:
 
     def _describe(self, number: int) -> str:
         match self._nodes[self._resolve(number)]:
-            case ("send", to, label, *_):
-                return f"sends {label!r} to {self._roles[to]}"
+            case ("send", to, label, carried, _):
+                return f"sends {_show(label, carried)} to {self._roles[to]}"
             case ("receive", sender, _, branches):
-                labels = " or ".join(repr(label) for label, *_ in branches)
+                labels = " or ".join(_show(label, carried) for label, carried, _ in branches)
                 return f"receives {labels} from {self._roles[sender]}"
             case ("choose", to, *_):
                 return f"chooses and tells {self._roles[to]}"
@@ -310,6 +310,10 @@ class _Projector:
                 return Choose(to, choice, step, ways)
         assert node[0] == "end"  # A loop in which the role has no part was passed by.
         return End()
+
+
+def _show(label: str, carried: Carried) -> str:
+    return repr(label) + ("" if carried.kind == ("unit",) else f" with {show_kind(carried.kind)}")
 
 
 def _label(branch: tuple[str, Carried, int]) -> str:

@@ -97,5 +97,7 @@ def test_the_critical_capacity_is_what_all_orders_of_steps_need(protocol: dict[s
 
     for capacity, phase in ((needed - 1, "below"), (needed, "at"), (needed + 1, "above")):
         if capacity:
-            progress = Choreography({"protocol": protocol, "registers": REGISTERS, "buffer_capacity": capacity}).progress()
+            progress = Choreography(
+                {"protocol": protocol, "registers": REGISTERS, "buffer_capacity": capacity}
+            ).progress()
             assert (progress["critical_capacity"], progress["phase"]) == (needed, phase)
