@@ -44,7 +44,7 @@ def protocols(
     names = ROLES[: draw(st.integers(2, roles))]
     maker = _Maker(draw, names, endless=endless, scheduled=scheduled, size=size)
     first = [send(one, other, maker.label()) for one, other in itertools.pairwise(names)]
-    return protocol(names, *draw(st.permutations(first)), *maker.steps(names, 0, None))
+    return protocol(names, *draw(st.permutations(first)), *maker.steps(names, 0))
 
 
 class _Maker:
@@ -64,8 +64,8 @@ class _Maker:
             made = {**made, "into": self.draw(st.integers(0, REGISTERS - 1))}
         return made
 
-    def steps(self, who: tuple[str, ...], depth: int, around: str | None) -> list[dict[str, Any]]:
-        """Steps between some of the roles; around: a loop that all of them are in and may continue."""
+    def steps(self, who: tuple[str, ...], depth: int) -> list[dict[str, Any]]:
+        """Steps between some of the roles."""
         made: list[dict[str, Any]] = []
         kinds = ["send", "send", "choice", "times", *(["endless"] if self.endless and depth == 0 else [])]
         for _ in range(self.draw(st.integers(0 if depth else 1, self.size))):
@@ -74,7 +74,7 @@ class _Maker:
                 one, other = self.draw(st.permutations(who))[:2]
                 made.append(send(one, other, self.label(), **self.carried()))
             elif kind == "times":
-                body = self.steps(who, depth + 1, None)
+                body = self.steps(who, depth + 1)
                 one, other = self.draw(st.permutations(who))[:2]
                 body.append(send(one, other, self.label(), **self.carried()))
                 made.append(loop(self.label(), *body, times=self.draw(st.integers(1, 3))))
@@ -82,7 +82,7 @@ class _Maker:
                 made.append(self.choice(who, depth, None))
             else:
                 name = self.label()
-                made.append(loop(name, *self.steps(who, depth + 1, None), self.choice(who, depth, name)))
+                made.append(loop(name, *self.steps(who, depth + 1), self.choice(who, depth, name)))
         return made
 
     def choice(self, who: tuple[str, ...], depth: int, name: str | None) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class _Maker:
         count = self.draw(st.integers(2, 3))
         for number in range(count):
             telling = [send(chooser, other, self.label()) for other in others] if tell_all else []
-            steps = telling + self.steps(tuple(inside), depth + 1, None)
+            steps = telling + self.steps(tuple(inside), depth + 1)
             if name is not None and number == 0:
                 steps.append(again(name))
             elif name is not None and number < count - 1 and self.draw(st.booleans()):
