@@ -200,6 +200,40 @@ def test_what_does_not_fit_the_protocol_faults_the_role_and_nothing_else() -> No
         assert world.events() == ()
 
 
+@pytest.mark.parametrize(
+    ("carried", "payload", "reason"),
+    [
+        ({}, 0, "no payload was expected, found '0'"),
+        ({"payload": "boolean", "constant": True}, 1, "a boolean was expected, found '1'"),
+        ({"payload": "text", "constant": ""}, "x" * 1001, f"a text was expected, found '{'x' * 60}'"),
+        (
+            {"payload": "fixed"},
+            {"fixed": 1 << 63},
+            f"a fixed-point number was expected, found '{{'fixed': {1 << 63}}}'",
+        ),
+        ({"payload": "fixed"}, {"fixed": 1, "x": 1}, "a fixed-point number was expected, found "),
+        ({"payload": "vector"}, {"vector": [1]}, "a vector of 2 was expected, found "),
+        ({"payload": "vector"}, {"vector": [1, 2, 3]}, "a vector of 2 was expected, found "),
+        ({"payload": "vector"}, {"vector": [1, None]}, "a vector of 2 was expected, found "),
+        (
+            {"payload": "pair", "first": {}, "second": {"payload": "number"}},
+            {"pair": [None, "x"]},
+            "a number was expected",
+        ),
+        ({"payload": "pair", "first": {}, "second": {}}, {"pair": [None]}, "a pair of no payload and no payload was"),
+    ],
+)
+def test_a_payload_of_another_type_is_a_fault(carried: dict[str, Any], payload: Any, reason: str) -> None:
+    """Each type, at its limits too."""
+    world = make(send("A", "B", "x", **carried))
+    world.router = lambda sent: Message(sent.number, "A", "B", "x", payload)
+    world.step(None)
+    fault = next(one for one in world.events() if one["kind"] == "faulted")
+    assert fault["role"] == "B"
+    assert fault["reason"].replace('"', "'").startswith(reason)
+    assert not any(one["kind"] == "received" for one in world.events())
+
+
 def test_a_router_stands_between_sender_and_buffer() -> None:
     """It is asked in the step, may change a message, or keep it and deliver it later."""
     world = make(*(send("A", "B", "x", payload="number", constant=number) for number in range(3)))
@@ -297,6 +331,7 @@ def test_each_policy_by_hand() -> None:
     assert advanced("priority_aging", 6) == "A B C A B C"
     assert advanced("priority_aging", 6, priorities=[3, 1, 1]) == "A A A B C A"  # Ties go to A.
     assert advanced("priority_token_weighted", 8, priorities=[2, 1, 1]) == "A B C A A B C A"
+    assert advanced("priority_token_weighted", 4, priorities=[2, 1, 1], concurrency=2) == "AB AC AB AC"
     assert advanced("progress_aware", 6) == "A B C A B C"
 
 

@@ -127,6 +127,21 @@ def test_the_hamiltonian_keeps_its_energy_and_momentum() -> None:
     assert min(positions) < -Fraction(9, 10) < Fraction(9, 10) < max(positions)
 
 
+def test_the_leapfrog_by_hand() -> None:
+    """Numbers that binary places hold exactly: half a kick, drift, then whole kicks."""
+    config = {"k": 2, "mass": 4, "positions": (1, 3), "momenta": (0, "-1"), "step": "0.5"}
+    model = FieldModel(kind="hamiltonian", **config)
+    registers = [0, 3 * ONE, *model.initial_registers(0)]
+    seen = []
+    for call in range(1, 13):
+        model.act(registers, call)
+        if call % 4 == 0:
+            seen.append([number / ONE for number in registers[2:]])
+    # p: 2·(3 - 1)·¼ = 1; q: 1 + ¼·½. Then p += 2·(3 - 1.125)·½ = 1.875 …
+    assert seen == [[1.125, 1.0], [1.484375, 2.875], [2.033203125, 4.390625]]
+    assert [number / ONE for number in model.initial_registers(1)] == [3, -1]
+
+
 def test_a_model_acts_on_its_calls_and_nowhere_else() -> None:
     """Every call, every second, every fourth; a call for each message sent or taken, in their order."""
     for step, field, every in (
