@@ -80,12 +80,8 @@ class Choreography:
         state["tick"][...] += 1
         queues = read_buffers(state)
         round_ = Round(config, self.programs, self._channels, state, queues, self._route, self._events)
-        status = state["roles.status"]
-        live = [
-            number
-            for number, role in enumerate(self.roles)
-            if status[number] < Status.HALTED and role not in self.paused
-        ]
+        halted, status = int(Status.HALTED), state["roles.status"].tolist()
+        live = [number for number, role in enumerate(self.roles) if status[number] < halted and role not in self.paused]
         picked = pick(state, config.scheduler, live, round_.able)
         if order is not None:
             picked = [number for number in order if number in live]

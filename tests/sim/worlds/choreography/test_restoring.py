@@ -24,7 +24,7 @@ from sim.worlds.choreography.simulation import summarize
 from oracle.protocols import REGISTERS, configs
 from small_worlds import record
 
-TICKS = 14
+TICKS = 12
 SHIPPED = sorted(Path(sim.worlds.choreography.__file__).parent.glob(f"scenarios/*{SUFFIX}"))
 FIELDS = st.sampled_from(
     [
@@ -84,7 +84,7 @@ class Late:
         return world.events(), world.state.arena.tobytes(), world.telemetry(), world.ended(), world.buffered_count()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(whole_configs(), st.booleans())
 def test_a_snapshot_of_any_tick_goes_on_exactly(config: dict[str, Any], late: bool) -> None:  # noqa: FBT001
     """In a fresh instance and in a used one: the same events, bytes and figures at every later tick."""
