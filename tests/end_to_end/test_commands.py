@@ -211,7 +211,7 @@ def test_a_mistake_with_replay_gets_one_line(tape: Path, capsys: pytest.CaptureF
 
 
 BAD_SCENARIOS = {
-    'world = "meadow"': ('world = "meadows"', "no world named 'meadows' is installed; installed: meadow"),
+    'world = "meadow"': ('world = "meadows"', "no world named 'meadows' is installed; installed: choreography, meadow"),
     'world = "meadow"\n': ("", "world: the name of a world was expected"),
     "seed_cost = 2": ("seed_cots = 2", "flora[0].seed_cots: there is no such key; known: name, base_energy"),
     "max_energy = 9": ("", "flora[0].max_energy: this key is missing"),
@@ -247,7 +247,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
     [
         (
             "run no-such-scenario",
-            "there is no scenario file no-such-scenario, and none of that name ships; shipped: arms-race, boom-and-crash, large, quiet-meadow",
+            "there is no scenario file no-such-scenario, and none of that name ships; shipped: arms-race, boom-and-crash, large, ping-pong, quiet-meadow, swarm, two-phase-vote",
         ),
         ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape exists already"),
         ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder: No such file or directory"),
@@ -342,5 +342,13 @@ def test_record_scenarios_lists_what_ships(capsys: pytest.CaptureFixture[str]) -
     """Each line has a name and whole sentences."""
     assert run(recorder.cli.main, "scenarios") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["arms-race", "boom-and-crash", "large", "quiet-meadow"]
+    assert [line.partition(":")[0] for line in lines] == [
+        "arms-race",
+        "boom-and-crash",
+        "large",
+        "ping-pong",
+        "quiet-meadow",
+        "swarm",
+        "two-phase-vote",
+    ]
     assert all(line.endswith(".") for line in lines)

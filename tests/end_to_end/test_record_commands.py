@@ -234,7 +234,7 @@ def spoil_file(path: Path, place: int) -> None:
         ("corrupt.tape --ticks 99", 4, "repair the tape first (replay repair)"),
         ("begun.tape --ticks 99", 2, "the tape has no keyframe yet"),
         ("old.tape --ticks 99", 2, "old.tape names no registered world"),
-        ("atlantis.tape --ticks 99", 2, "no world named 'atlant' is installed; installed: meadow"),
+        ("atlantis.tape --ticks 99", 2, "no world named 'atlant' is installed; installed: choreography, meadow"),
         ("", 2, "TAPE"),
     ],
 )

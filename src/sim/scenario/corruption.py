@@ -4,6 +4,7 @@ whole number    one more; behind the largest comes the smallest (64 bits)
 boolean         the other one
 decimal         the other sign
 text, bytes     with something before it
+fixed point     the other sign, of the first one in a vector: {"fixed": n} and {"vector": [n, ...]}, Q32.32 as integers
 list, array     the first element that can be corrupted
 table           the value of the last key that can be corrupted: the first ones say what kind of thing it is
 nothing         stays nothing
@@ -36,6 +37,10 @@ def corrupt(payload: Any) -> Any:
             return _corrupt_array(payload)
         case list() | tuple():
             return _corrupt_one(payload, list(payload), range(len(payload)))
+        case {"fixed": int(number)} if len(payload) == 1:
+            return {"fixed": min(INT_MAX, -number)}
+        case {"vector": [int(first), *others]} if len(payload) == 1:
+            return {"vector": [min(INT_MAX, -first), *others]}
         case dict():
             return _corrupt_one(payload, dict(payload), reversed(list(payload)))
     return payload

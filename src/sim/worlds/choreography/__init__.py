@@ -1,0 +1,29 @@
+"""The world ``choreography``: roles that send each other messages, as a protocol says."""
+
+from importlib.resources import files
+from typing import Any
+
+from sim.kernel.registry import Config, InputSource, World
+from sim.worlds.choreography.config import read_config
+from sim.worlds.choreography.simulation import WORLD_NAME, WORLD_VERSION, Choreography, summarize
+
+
+def _inputs(config: Config) -> InputSource:
+    read_config(config)
+
+    def nothing(_tick: int) -> list[dict[str, Any]]:
+        return []
+
+    return nothing
+
+
+WORLD = World(
+    name=WORLD_NAME,
+    version=WORLD_VERSION,
+    make=Choreography,
+    inputs=_inputs,
+    summarize=summarize,
+    scenarios=files(__name__) / "scenarios",
+)
+
+__all__ = ["WORLD", "Choreography"]

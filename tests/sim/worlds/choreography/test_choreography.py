@@ -1,0 +1,396 @@
+"""Tiny protocols, round by round, by hand: events, buffers, choices, faults, schedulers, routers, sessions."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from sim.kernel.messages import Message, MessageWorld
+from sim.worlds.choreography import Choreography
+from sim.worlds.choreography.builder import again, branch, choice, loop, protocol, send
+from sim.worlds.choreography.q32 import ONE
+
+ALL = {"policy": "round_robin", "concurrency": 9}
+
+
+def make(*steps: dict[str, Any], roles: Sequence[str] = ("A", "B"), **more: Any) -> Choreography:
+    """A choreography of these steps in which all roles are advanced in each round."""
+    return Choreography({"protocol": protocol(roles, *steps), "scheduler": ALL, **more})
+
+
+def event(kind: str, role: str, session: int = 0, **more: Any) -> dict[str, Any]:
+    """One event."""
+    return {"kind": kind, "role": role, "session": session, **more}
+
+
+def short(world: Choreography) -> list[str]:
+    """The events of the last step, as "role kind label"."""
+    return [" ".join(filter(None, (one["role"], one["kind"], one.get("label")))) for one in world.events()]
+
+
+def rounds(world: Choreography, count: int) -> list[list[str]]:
+    """The events of the next steps in short."""
+    found = []
+    for _ in range(count):
+        world.step(None)
+        found.append(short(world))
+    return found
+
+
+def test_one_message_from_its_opening_to_its_close() -> None:
+    """Every event with all that belongs to it, and nothing more."""
+    world = make(send("A", "B", "hello", payload="number", constant=7))
+    assert isinstance(world, MessageWorld)
+    assert world.events() == ()
+    assert world.ended() is None
+    world.step({"order": ["A"]})
+    assert list(world.events()) == [
+        event("opened", "A"),
+        event("sent", "A", to="B", label="hello", message=0, payload=7),
+        event("halted", "A"),
+    ]
+    assert world.buffered_count() == 1
+    world.step({"order": ["A", "B"]})
+    assert list(world.events()) == [
+        event("opened", "B"),
+        {"kind": "received", "role": "B", "session": 0, "from": "A", "label": "hello", "message": 0, "payload": 7},
+        event("halted", "B"),
+        event("closed", "B"),
+    ]
+    assert world.ended() == ("halted", "all roles have halted")
+    assert world.telemetry() == {
+        "roles.waiting": 0,
+        "roles.running": 0,
+        "roles.halted": 2,
+        "roles.faulted": 0,
+        "messages": 1,
+        "buffered": 0,
+        "productive_steps": 2,
+    }
+    world.step(None)
+    assert world.events() == ()
+
+
+def test_a_choice_is_chosen_and_offered() -> None:
+    """With a payload of its own."""
+    world = make(choice("A", "B", branch("yes"), branch("no", payload="text", constant="sorry"), schedule=["no"]))
+    world.step(None)
+    assert [one for one in world.events() if "label" in one] == [
+        event("chose", "A", to="B", label="no", message=0, payload="sorry"),
+        {"kind": "offered", "role": "B", "session": 0, "from": "A", "label": "no", "message": 0, "payload": "sorry"},
+    ]
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3])
+def test_a_buffer_takes_what_it_has_room_for_and_not_one_more(capacity: int) -> None:
+    """At the limit the sender waits and has not sent; when one is taken it goes on."""
+    world = make(loop("l", send("A", "B", "x", payload="number"), times=4), buffer_capacity=capacity)
+    for sent in range(1, 6):
+        world.step({"order": ["A"]})
+        assert world.buffered_count() == min(sent, capacity)
+        assert int(world.state["message_count"]) == min(sent, capacity)
+    world.step({"order": ["B", "A"]})
+    assert short(world)[1:3] == ["B received x", "A sent x"]
+    assert world.buffered_count() == capacity
+    late = Message(99, "A", "B", "x", 0)
+    before = world.state.arena.tobytes()
+    assert not world.deliver(late)
+    assert world.state.arena.tobytes() == before
+    world.step({"order": ["B"]})
+    assert world.deliver(late)
+    assert world.buffered_count() == capacity
+
+
+def test_payloads_are_made_from_registers_constants_and_the_counter() -> None:
+    """Each type, with what the receiver keeps of it."""
+    registers = [{"role": "A", "values": ["1.5", "-2"]}, {"role": "B", "values": []}]
+    world = make(
+        send("A", "B", "m"),
+        send("A", "B", "m", payload="number", register=3, into=0),
+        send("A", "B", "m", payload="boolean", register=2, into=2),
+        send("A", "B", "m", payload="fixed", register=3),
+        send("A", "B", "m", payload="text", constant="hé"),
+        send("A", "B", "m", payload="vector", into=2),
+        send("A", "B", "m", payload="vector", constant=["0.5", 1]),
+        send("A", "B", "m", payload="pair", first={"payload": "number"}, second={"payload": "fixed"}, into=2),
+        send("A", "B", "m", payload="number"),
+        initial=registers,
+    )
+    kept = []
+    payloads = []
+    for _ in range(9):
+        world.step({"order": ["A", "B"]})
+        payloads.append(next(one["payload"] for one in world.events() if one["kind"] == "received"))
+        kept.append([number / ONE for number in world.state["roles.registers"][1].tolist()])
+    half, minus = ONE * 3 // 2, -2 * ONE
+    assert payloads == [
+        None, -2, True, {"fixed": minus}, "hé", {"vector": [half, minus]}, {"vector": [ONE // 2, ONE]},
+        {"pair": [0, {"fixed": half}]}, 1,
+    ]  # fmt: skip
+    assert kept == [
+        [0, 0, 0, 0], [-2, 0, 0, 0], [-2, 0, 1, 0], [-2, -2, 1, 0], [-2, -2, 1, 0], [-2, -2, 1.5, -2],
+        [-2, 0.5, 1.5, -2], [-2, 0.5, 0, 1.5], [-2, 1, 0, 1.5],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("comparison", "than", "taken"),
+    [
+        ("<", 2, "r"),
+        ("<", "2.0000000003", "l"),
+        ("<=", 2, "l"),
+        ("==", 2, "l"),
+        (">=", 2, "l"),
+        (">", 2, "r"),
+        (">", "1.5", "l"),
+    ],
+)
+def test_a_choice_by_a_register(comparison: str, than: Any, taken: str) -> None:
+    """The first branch if it compares so, else the second; at the limit and beside it."""
+    when = {"register": 2, "is": comparison, "than": than}
+    world = make(choice("A", "B", branch("l"), branch("r"), when=when), initial=[{"role": "A", "values": [2]}])
+    world.step(None)
+    assert f"A chose {taken}" in short(world)
+
+
+def test_a_drawn_choice_follows_weights_and_seed() -> None:
+    """Three to one in 800 draws; other seeds draw otherwise, and a draw depends on nothing that went before."""
+    steps = loop("l", choice("A", "B", branch("l", again("l"), weight=3), branch("r", again("l"))))
+
+    def drawn(seed: int, ticks: int = 800) -> list[str]:
+        world = make(steps, seed=seed)
+        return [one.split()[-1] for happened in rounds(world, ticks) for one in happened if "chose" in one]
+
+    found = Counter(drawn(1))
+    assert 540 <= found["l"] <= 660
+    assert found["r"] == 800 - found["l"]
+    assert drawn(1, 50) == drawn(1)[:50] != drawn(2, 50)
+
+
+def test_what_does_not_fit_the_protocol_faults_the_role_and_nothing_else() -> None:
+    """An unknown label and a payload of another type, each with its reason; the session closes when all have stopped."""
+    for put, reason in (
+        (Message(5, "A", "B", "y", None), "'x' was expected, found the label 'y'"),
+        (Message(5, "A", "B", "x", "many"), "a number was expected, found 'many'"),
+        (Message(5, "A", "B", "x", True), "a number was expected, found 'True'"),
+        (Message(5, "A", "B", "x", 1 << 63), f"a number was expected, found '{1 << 63}'"),
+    ):
+        world = make(send("A", "B", "x", payload="number"))
+        world.router = lambda _sent: None
+        assert world.deliver(put)
+        world.step(None)
+        assert world.events()[-2:] == (
+            {
+                **event("faulted", "B"),
+                "from": "A",
+                "label": put.label,
+                "message": 5,
+                "payload": put.payload,
+                "reason": reason,
+            },
+            event("closed", "B"),
+        )
+        assert world.ended() == ("halted", "all roles have halted, 1 of them by a fault")
+        world.step(None)
+        assert world.events() == ()
+
+
+@pytest.mark.parametrize(
+    ("carried", "payload", "reason"),
+    [
+        ({}, 0, "no payload was expected, found '0'"),
+        ({"payload": "boolean", "constant": True}, 1, "a boolean was expected, found '1'"),
+        ({"payload": "text", "constant": ""}, "x" * 1001, f"a text was expected, found '{'x' * 60}'"),
+        (
+            {"payload": "fixed"},
+            {"fixed": 1 << 63},
+            f"a fixed-point number was expected, found '{{'fixed': {1 << 63}}}'",
+        ),
+        ({"payload": "fixed"}, {"fixed": 1, "x": 1}, "a fixed-point number was expected, found "),
+        ({"payload": "vector"}, {"vector": [1]}, "a vector of 2 was expected, found "),
+        ({"payload": "vector"}, {"vector": [1, 2, 3]}, "a vector of 2 was expected, found "),
+        ({"payload": "vector"}, {"vector": [1, None]}, "a vector of 2 was expected, found "),
+        (
+            {"payload": "pair", "first": {}, "second": {"payload": "number"}},
+            {"pair": [None, "x"]},
+            "a number was expected",
+        ),
+        ({"payload": "pair", "first": {}, "second": {}}, {"pair": [None]}, "a pair of no payload and no payload was"),
+    ],
+)
+def test_a_payload_of_another_type_is_a_fault(carried: dict[str, Any], payload: Any, reason: str) -> None:
+    """Each type, at its limits too."""
+    world = make(send("A", "B", "x", **carried))
+    world.router = lambda sent: Message(sent.number, "A", "B", "x", payload)
+    world.step(None)
+    fault = next(one for one in world.events() if one["kind"] == "faulted")
+    assert fault["role"] == "B"
+    assert fault["reason"].replace('"', "'").startswith(reason)
+    assert not any(one["kind"] == "received" for one in world.events())
+
+
+def test_a_router_stands_between_sender_and_buffer() -> None:
+    """It is asked in the step, may change a message, or keep it and deliver it later."""
+    world = make(*(send("A", "B", "x", payload="number", constant=number) for number in range(3)))
+    asked: list[Message] = []
+
+    def route(message: Message) -> Message | None:
+        asked.append(message)
+        return None if message.number == 1 else Message(message.number, "A", "B", "x", message.payload + 10)
+
+    world.router = route
+    for _ in range(3):
+        world.step({"order": ["A"]})
+    assert asked == [Message(number, "A", "B", "x", number) for number in range(3)]
+    assert world.buffered_count() == 2
+    assert world.deliver(asked[1])
+    payloads = []
+    for _ in range(3):
+        world.step({"order": ["B"]})
+        payloads += [one["payload"] for one in world.events() if one["kind"] == "received"]
+    assert payloads == [10, 12, 1]
+
+
+def test_a_router_that_sends_elsewhere_and_deliveries_nobody_expects_are_refused() -> None:
+    """A programming error, by name."""
+    world = make(send("A", "B", "x"))
+    for sender, receiver in (("B", "A"), ("A", "Z"), ("Z", "B")):
+        with pytest.raises(ValueError, match=f"'{sender}' sends nothing to '{receiver}'"):
+            world.deliver(Message(0, sender, receiver, "x"))
+    with pytest.raises(ValueError, match="is no plain data"):
+        world.deliver(Message(0, "A", "B", "x", object()))
+    with pytest.raises(ValueError, match="is none of the roles A, B"):
+        world.sample("Z")
+    world.router = lambda sent: Message(0, "B", "A", sent.label)
+    with pytest.raises(ValueError, match="elsewhere"):
+        world.step(None)
+
+
+def test_paused_roles_do_nothing_for_one_step() -> None:
+    """Also where the order names them; then they go on."""
+    world = make(loop("l", send("A", "B", "x"), times=3))
+    world.paused = frozenset({"A"})
+    world.step({"order": ["A", "B"]})
+    assert short(world) == ["B opened"]
+    assert world.paused == frozenset()
+    world.step({"order": ["A", "B"]})
+    assert short(world) == ["A opened", "A sent x", "B received x"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"order": ["Z"]}, {"order": ["A", "A"]}, {"order": "A"}, {"order": [1]}, {"order": ["A"], "x": 1}, {"x": 1}, "A", 1,
+     [{"order": ["A"]}, {"order": ["B"]}], [1]],
+)  # fmt: skip
+def test_a_wrong_order_is_refused_and_changes_nothing(wrong: Any) -> None:
+    """ValueError, and the next step is as if it had not been."""
+    world = make(send("A", "B", "x"))
+    before = world.state.arena.tobytes()
+    with pytest.raises(ValueError, match="order"):
+        world.step(wrong)
+    assert world.state.arena.tobytes() == before
+    world.step([{"order": ["A"]}])
+    assert short(world) == ["A opened", "A sent x", "A halted"]
+
+
+def test_no_input_is_any_empty_one() -> None:
+    """None, and what the commands send."""
+    worlds = [make(send("A", "B", "x")) for _ in range(3)]
+    for world, inputs in zip(worlds, (None, [], {}), strict=True):
+        world.step(inputs)
+    assert len({world.state.arena.tobytes() for world in worlds}) == 1
+
+
+def advanced(
+    policy: str, ticks: int, *, concurrency: int = 1, priorities: Sequence[int] = (), roles: str = "ABC"
+) -> str:
+    """Who acts in each round, as letters, where A, B … each count to themselves: all can always go on."""
+    names = [*roles, *(role.lower() for role in roles)]
+    steps = [loop(f"l{role}", send(role, role.lower(), "x"), times=1000) for role in roles]
+    scheduler = {"policy": policy, "concurrency": concurrency, "priorities": [*priorities, *priorities]}
+    world = make(*steps, roles=names, scheduler=scheduler, buffer_capacity=1000)
+    found = []
+    for _ in range(ticks):
+        world.paused = frozenset(role.lower() for role in roles)
+        world.step(None)
+        found.append("".join(one["role"] for one in world.events() if one["kind"] == "sent"))
+    return " ".join(found)
+
+
+def test_each_policy_by_hand() -> None:
+    """Three roles that can always go on."""
+    assert advanced("cooperative", 4) == "A A A A"
+    assert advanced("round_robin", 7) == "A B C A B C A"
+    assert advanced("round_robin", 4, concurrency=2) == "AB CA BC AB"
+    assert advanced("round_robin", 2, concurrency=9) == "ABC ABC"
+    assert advanced("priority_aging", 6) == "A B C A B C"
+    assert advanced("priority_aging", 6, priorities=[3, 1, 1]) == "A A A B C A"  # Ties go to A.
+    assert advanced("priority_token_weighted", 8, priorities=[2, 1, 1]) == "A B C A A B C A"
+    assert advanced("priority_token_weighted", 4, priorities=[2, 1, 1], concurrency=2) == "AB AC AB AC"
+    assert advanced("progress_aware", 6) == "A B C A B C"
+
+
+def test_who_cannot_go_on_is_passed_over_where_the_policy_says_so() -> None:
+    """B waits for C, which is last: cooperative and progress-aware lose no round; round robin does."""
+    steps = send("C", "B", "x"), send("B", "A", "y")
+    for policy, expected in (
+        ("cooperative", ["C opened", "C sent x", "C halted", "B opened", "B received x"]),
+        ("progress_aware", ["C opened", "C sent x", "C halted", "B opened", "B received x"]),
+        ("round_robin", ["A opened", "B opened"]),
+    ):
+        world = make(*steps, roles="ABC", scheduler={"policy": policy})
+        assert functools.reduce(operator.iadd, rounds(world, 2), []) == expected
+
+
+def test_sessions_run_side_by_side_in_one_state() -> None:
+    """Names, sessions and numbers of messages; each closes on its own."""
+    world = make(send("A", "B", "x", payload="number"), sessions=2)
+    assert list(world.roles) == ["A.0", "B.0", "A.1", "B.1"]
+    world.step({"order": ["A.1", "A.0"]})
+    assert [one for one in world.events() if one["kind"] == "sent"] == [
+        event("sent", "A.1", 1, to="B.1", label="x", message=0, payload=0),
+        event("sent", "A.0", 0, to="B.0", label="x", message=1, payload=0),
+    ]
+    world.step({"order": ["B.1"]})
+    assert world.events()[-1] == event("closed", "B.1", 1)
+    assert world.ended() is None
+    world.step(None)
+    assert world.ended()
+
+
+def test_progress_by_hand() -> None:
+    """W = 2 × depth + buffered, at each step of a protocol of two messages that can both wait."""
+    world = make(send("A", "B", "x"), send("A", "B", "y"), buffer_capacity=1)
+    assert world.progress() == {
+        "initial_w": 8,
+        "depth_budget": 4,
+        "remaining_w": 8,
+        "consumed": 0,
+        "productive_steps": 0,
+        "critical_capacity": 2,
+        "phase": "below",
+    }
+    for order, left in ((["A"], 7), (["A"], 7), (["B"], 4), (["A"], 3), (["B"], 0)):
+        world.step({"order": order})
+        assert world.progress()["remaining_w"] == left
+    assert (world.progress()["consumed"], world.progress()["productive_steps"]) == (8, 4)
+
+
+def test_progress_of_an_endless_protocol_is_not_made_up() -> None:
+    """None where there is no figure; what is counted is counted."""
+    world = make(loop("l", send("A", "B", "x"), send("B", "A", "y"), again("l")))
+    rounds(world, 3)
+    none = dict.fromkeys(("initial_w", "depth_budget", "remaining_w", "consumed", "critical_capacity"))
+    assert world.progress() == {**none, "productive_steps": 4, "phase": "unsupported"}
+
+
+def test_a_capacity_that_would_take_too_long_to_find_is_not_made_up() -> None:
+    """Depths are known, the capacity is not."""
+    steps = [choice("A", "B", branch("l", send("A", "B", "x")), branch("r")) for _ in range(14)]
+    progress = make(*steps).progress()
+    assert (progress["depth_budget"], progress["critical_capacity"], progress["phase"]) == (56, None, "unsupported")
