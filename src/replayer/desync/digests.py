@@ -56,6 +56,8 @@ class Digester:
 
     def _feed(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         left[0] -= 1
+        if isinstance(value, np.ndarray) and not value.ndim and self._is_apart(value):
+            value = np.asarray(value)[()]  # Arithmetic makes scalars of such arrays, which loading then gives back.
         kind = type(value)
         hasher.update(b"array:" if isinstance(value, np.ndarray) else f"{kind.__name__}:".encode())
         if kind in _PLAIN:
@@ -79,6 +81,11 @@ class Digester:
         else:
             seen[id(value)] = len(seen)
             self._feed_parts(hasher, value, level + 1, seen, left)
+
+    def _is_apart(self, array: Any) -> bool:
+        """Whether an array is one of plain values outside of the state's memory."""
+        plain = np.asarray(array)
+        return not plain.dtype.hasobject and self._place_of(plain) is None
 
     def _feed_array(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         plain = np.asarray(value)

@@ -128,3 +128,23 @@ def test_what_was_large_before_the_step_is_named(capsys: Any) -> None:
 
     assert cause["kind"] == "outside"
     assert [value["name"] for value in cause["outside"]] == ["self.seen"]
+
+
+def test_an_array_without_axes_is_the_scalar_that_it_holds(capsys: Any) -> None:
+    """What is saved is not taken for the cause because loading gives it back as an array; what is not saved is."""
+    cause = explained(capsys, "Saved")
+
+    assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
+        ("self.kept", "5.0", "0.0")
+    ]
+
+
+def test_digests_of_arrays_without_axes_and_of_scalars() -> None:
+    """One value, one digest; another value, another dtype and another number of axes still count."""
+    digest = Digester().digest
+
+    for scalar in (np.float64(2.5), np.int32(7), np.bool_(True), np.datetime64("2026-01-01")):
+        assert digest(np.array(scalar)) == digest(scalar)
+        assert digest(np.array([scalar])) != digest(scalar)
+    assert digest(np.array(2.5)) != digest(np.array(2.25))
+    assert digest(np.array(2.5, "f4")) != digest(np.array(2.5))
