@@ -158,6 +158,11 @@ class Alignment:
         for name in sorted(touched):
             self._mark(name, len(self.items), Origin(PARTED, parted))
 
+    def _last_look(self, record: Record, name: str) -> int | None:
+        """See Origin.since. A value that was large before the step began was looked at then, before any record."""
+        last_look = record.late.get(name)
+        return self.item_of.get(last_look, -1) if last_look is not None else None
+
     def _pair(self, first: Record, second: Record) -> None:
         self._names[f"f{second.frame}"] = f"f{first.frame}"
         if first.owner >= 0 and second.owner >= 0:

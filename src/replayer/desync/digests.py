@@ -168,9 +168,24 @@ def text_of(value: Any) -> str:
     elif type(value) in {list, tuple, dict, set, frozenset}:
         text = _text_of_many(value)
     else:
-        text = f"a {type(value).__name__}"
+        text = _text_of_generator(value) or f"a {type(value).__name__}"
     text = " ".join(text.split())
     return text if len(text) <= TEXT_CHARS_MAX else text[: TEXT_CHARS_MAX - 1] + "…"
+
+
+def _text_of_generator(value: Any) -> str | None:
+    """A random generator by what its state consists of, large parts as hashes; None if value is none."""
+    state = _generator_state(value)
+    if state is None:
+        return None
+    name = state.pop("bit_generator", type(value).__name__)
+    digest = Digester().digest
+    shown = [
+        f"{key} {part}" if type(part) is int else f"{key} {digest(part):016x}"
+        for key, part in state.items()
+        if type(part) is not int or part  # What is buffered is mostly nothing.
+    ]
+    return f"{name}: {', '.join(shown)}"
 
 
 def _text_of_many(value: Any) -> str:

@@ -47,6 +47,10 @@ class Side:
     code: str | None = None
     start: int | None = None
 
+    def said(self, text: str) -> str:
+        """What went wrong on it, with its label unless it is just the present environment and code."""
+        return f"{self.label}: {text}" if self.environment or self.code is not None else text
+
 
 @attrs.frozen(eq=False)
 class Outcome:
@@ -188,8 +192,8 @@ class Laboratory:
         if code or not answer.exists():
             text = self._said(self._started.index(process)).read_text(encoding="utf-8", errors="replace")
             last = (text.strip().splitlines() or [f"exit code {code}"])[-1][:_SHOWN_CHARS_MAX]
-            raise SideFailedError(f"{side.label}: the process that ran the step died: {last}")
+            raise SideFailedError(side.said(f"the process that ran the step died: {last}"))
         result: dict[str, Any] = msgpack.unpackb(answer.read_bytes(), strict_map_key=False)
         if "error" in result:
-            raise SideFailedError(f"{side.label}: {result['error']}")
+            raise SideFailedError(side.said(str(result["error"])))
         return result

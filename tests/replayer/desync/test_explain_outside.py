@@ -130,6 +130,28 @@ def test_what_was_large_before_the_step_is_named(capsys: Any) -> None:
     assert [value["name"] for value in cause["outside"]] == ["self.seen"]
 
 
+def test_what_is_outside_is_told_as_it_was_before_the_step(capsys: Any) -> None:
+    """Not as the step's own line made it: the ten steps before, and none in the fresh instance."""
+    cause = explained(capsys, "Hidden")
+
+    assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
+        ("self.step_count", str(BAD_TICK - 1), "0")
+    ]
+
+
+def test_generators_are_told_by_their_states(capsys: Any) -> None:
+    """Both sides by the state of the generator before the step: after ten draws, and after none."""
+    dice = np.random.default_rng(5)
+    fresh = text_of(dice)
+    dice.random(BAD_TICK - 1)
+    assert text_of(dice) != fresh
+    cause = explained(capsys, "Dicing")
+
+    assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
+        ("self.dice", text_of(dice), fresh)
+    ]
+
+
 def test_an_array_without_axes_is_the_scalar_that_it_holds(capsys: Any) -> None:
     """What is saved is not taken for the cause because loading gives it back as an array; what is not saved is."""
     cause = explained(capsys, "Saved")
@@ -148,3 +170,35 @@ def test_digests_of_arrays_without_axes_and_of_scalars() -> None:
         assert digest(np.array([scalar])) != digest(scalar)
     assert digest(np.array(2.5)) != digest(np.array(2.25))
     assert digest(np.array(2.5, "f4")) != digest(np.array(2.5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: random.Random(3),
+        lambda: np.random.default_rng(3),
+        *(lambda kind=kind: getattr(np.random, kind)(3) for kind in ("PCG64DXSM", "Philox", "MT19937", "SFC64")),
+    ],
+)
+def test_texts_of_generators_differ_as_soon_as_they_drew(make: Any) -> None:
+    """Equal states have equal texts; after a draw, also of half a word, they are others and fit on a line."""
+    generator, same = make(), make()
+    before = text_of(same)
+    assert text_of(generator) == before
+
+    numbers = np.random.Generator(generator) if isinstance(generator, np.random.BitGenerator) else generator
+    if isinstance(numbers, random.Random):
+        numbers.random()
+    else:
+        numbers.integers(0, 9, dtype="u4")
+    assert text_of(generator) != before
+    assert "…" not in before
+
+
+def test_what_fails_here_is_told_without_a_label(capsys: Any) -> None:
+    """Nobody asked for sides: the error begins with what is wrong."""
+    record("Raising")
+
+    assert run(replayer.cli.main, "explain Raising.tape --sim kept_outside:Failing") == 2
+    captured = capsys.readouterr()
+    assert_one_line(captured, "error: tick 5: the step raised RuntimeError: no more")
