@@ -7,7 +7,7 @@ for, or that was recorded; other processes and hash seeds; instances that ran fr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ from sim.kernel.state import Snapshot
 
 NEAR_TICKS = 1500  # So far back an instance is run up to the tick before other processes are tried.
 SEEDS = ("1", "2", "3")  # Of Python's hash; that of the present side is 0, or the user's own.
-_SWITCHES = ("PYTHONHASHSEED", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
+_SEED = "PYTHONHASHSEED"
+_SWITCHES = (_SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
 _VERSIONS = ("python", "numpy", "machine", "system")
 
 
@@ -110,11 +111,12 @@ def explain_tape(
     Raises SideFailedError if a side cannot be run, MissingTickError if the tick or the one before is not on the tape,
     UnfitSimulationError and UnknownWorldError as make_simulation does.
     """
+    asked = bool(environment) or code is not None
     with Tape(path) as tape, Laboratory(Path(path), sim) as laboratory:
         now, others, notes = _first_sides(tape, environment or {}, code)
         laboratory.warm_up([now, *others])
         if tick is None:
-            tick = _find_tick(laboratory, [now, *others], progress)
+            tick = _find_tick(laboratory, [now, *others, *(() if asked else map(_seeded, SEEDS[:2]))], progress)
         elif tick < 0:
             tick += tape.last_tick + 1
         if tick is None:
@@ -124,7 +126,8 @@ def explain_tape(
         recorded_hash = tape.state_hash(tick)
         laboratory.warm_up([now, *others])
         before = _state_before(tape, factory, laboratory, [now, *others], tick)
-        outcomes, pair = _find_pair(tape, laboratory, now, others, tick, before, recorded_hash)
+        stages = _stages(tape, now, others, tick)
+        outcomes, pair = _find_pair(laboratory, stages, tick, before, recorded_hash, asked=asked)
         told = pair if pair is not None else outcomes
         notes += [one.step.note for one in told if one.step is not None and one.step.note is not None]
         notes += [f"{one.side.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
@@ -157,17 +160,30 @@ def _first_sides(
         asked = {
             name: recorded.get(name)
             for name in _SWITCHES
-            if recorded.get(name) != present.get(name) and not (name == "PYTHONHASHSEED" and name not in recorded)
+            if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
         }
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in asked.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
     other = [Side(", ".join(words), asked, code)] if words else []
-    return Side("now"), other, notes
+    return Side("now") if environment or code is not None else _present_side(recorded), other, notes
 
 
-def _find_tick(laboratory: Laboratory, sides: list[Side], progress: Progress) -> int | None:
+def _present_side(recorded: Mapping[str, Any]) -> Side:
+    """The present environment; with another hash seed than the recorded one, if it leaves the seed to chance."""
+    if _fixed_seed(recorded) is None or _fixed_seed(os.environ) is not None:
+        return Side("now")
+    seed = "0" if recorded[_SEED] != "0" else SEEDS[0]
+    return Side(f"now, {_SEED}={seed}", {_SEED: seed})
+
+
+def _fixed_seed(environment: Mapping[str, Any]) -> str | None:
+    """The hash seed that an environment sets; None if each process draws one."""
+    seed = environment.get(_SEED)
+    return None if seed in ("", "random") else seed
+
+
+def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) -> int | None:
     """The first tick that is bad on any side, in the order in which sides are tried."""
-    tried = [*sides, *(_seeded(seed) for seed in SEEDS[:2])] if len(sides) == 1 else sides
     for number, side in enumerate(tried):
         bad = laboratory.first_bad(side, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
         if bad is not None:
@@ -176,7 +192,7 @@ def _find_tick(laboratory: Laboratory, sides: list[Side], progress: Progress) ->
 
 
 def _seeded(seed: str) -> Side:
-    return Side(f"PYTHONHASHSEED={seed}", {"PYTHONHASHSEED": seed})
+    return Side(f"{_SEED}={seed}", {_SEED: seed})
 
 
 def _state_before(
@@ -198,23 +214,26 @@ def _state_before(
     )
 
 
+Stage = tuple[list[Side], list[int | None]]  # Sides to run side by side, and from where their instances start.
+
+
 def _find_pair(
-    tape: Tape, laboratory: Laboratory, now: Side, others: list[Side], tick: int, before: Snapshot, recorded_hash: int
+    laboratory: Laboratory, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
 ) -> tuple[list[Outcome], tuple[Outcome, Outcome] | None]:
-    """Run sides until two differ, the recorded one among them if possible; or until all that were asked for are right."""
+    """Run sides until two differ, the recorded one among them if possible; asked: or until the first ones are right."""
     outcomes: list[Outcome] = []
     chosen = None
-    for sides, starts in _stages(tape, now, others, tick):
+    for sides, starts in stages:
         outcomes += laboratory.trace(sides, tick, before, starts)
         chosen = _choose(outcomes, recorded_hash)
-        asked_and_right = bool(others) and all(one.result == (recorded_hash, None) for one in outcomes)
+        asked_and_right = asked and all(one.result == (recorded_hash, None) for one in outcomes)
         if chosen is not None or asked_and_right:
             break
     return outcomes, chosen
 
 
-def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[tuple[list[Side], list[int | None]]]:
-    """Sides to run side by side, and from where their instances start, the cheapest first."""
+def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[Stage]:
+    """What to run, the cheapest first."""
     starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
     near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
     if others:
@@ -223,7 +242,7 @@ def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[tu
             yield [now], near
     else:
         yield [now], [None, *near]
-    yield [attrs.evolve(now, label="now, in another process"), _seeded(SEEDS[0])], [None]
+    yield [attrs.evolve(now, label=f"{now.label}, in another process"), _seeded(SEEDS[0])], [None]
     yield [_seeded(seed) for seed in SEEDS[1:]], [None]
     far: list[int | None] = [start for start in _doubling(starts) if start not in near]
     if far:
