@@ -16,10 +16,10 @@ from replayer.desync.cause import Cause, Place, Value
 from replayer.desync.dump import difference_lines
 from replayer.desync.explain import Explanation, explain_tape
 from replayer.desync.lanes import Lanes
-from replayer.desync.sides import Outcome
+from replayer.desync.sides import Outcome, Proved
 from replayer.files import reading
-from replayer.options import Json, Sim
-from replayer.show import plain_text, to_json
+from replayer.options import STATUS_CODES, Json, Sim
+from replayer.show import plain_text, tick_range, to_json
 from replayer.tape import Tape
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -50,7 +50,8 @@ def explain(
     where that is another one. If both give the same, other processes, other hash seeds, and instances that ran from an
     earlier keyframe are tried.
 
-    Exit code: 0 every side gives what was recorded, 1 a difference was found, 4 damage in the way, 5 no tape.
+    Exit code: 0 every side gives what was recorded, 1 a difference was found, 3 none was but the tape is not sealed,
+    4 none was but the tape is damaged, or damage is in the way, 5 no tape.
 
     Parameters
     ----------
@@ -88,7 +89,9 @@ def explain(
         print(json.dumps(_facts(path, explanation), indent=1))
     else:
         print("\n".join(map(plain_text, _lines(path, explanation))))
-    return SAME if explanation.agrees else DIFFERS
+    if not explanation.agrees:
+        return DIFFERS
+    return STATUS_CODES[explanation.proved.status] if explanation.proved is not None else SAME
 
 
 def _changes(words: list[str]) -> dict[str, str | None]:
@@ -106,7 +109,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 
 def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
-        return [f"{path}: every side verifies all ticks: there is nothing to explain", *_notes(explanation)]
+        return [*_proved_lines(path, explanation.proved), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two sides", *_field_lines(explanation), ""]
@@ -123,6 +126,20 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
         lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
     return lines + _notes(explanation)
+
+
+def _proved_lines(path: Path, proved: Proved | None) -> list[str]:
+    """Where no bad tick was found: how much of the tape that is true of."""
+    if proved is None:
+        return [f"{path}: every side verifies all ticks: there is nothing to explain"]
+    if proved.verified_ticks == proved.tick_count and not proved.problems:
+        return [f"{path}: every side verifies all ticks: there is nothing to explain; the tape is not sealed"]
+    ticks = f"{proved.verified_ticks:,} of {counted(proved.tick_count, 'tick')}"
+    lines = [f"{path}: {proved.status}; every side verifies {ticks}: there is nothing to explain in those"]
+    if proved.dropped_ticks:
+        lines.append(f"  {counted(proved.dropped_ticks, 'tick')} could not be kept when it was recorded")
+    lines += [f"  {problem}" for problem in proved.problems]
+    return lines + [f"  not reached: {tick_range(first, last)}: {why}" for first, last, why in proved.unreached]
 
 
 _NO_CAUSE = "cause: no line of the simulation's Python code differs before the state does: it lies in code that cannot be traced"
@@ -239,6 +256,14 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
         "notes": explanation.notes,
+        "proved": _proved_facts(explanation.proved) if explanation.proved is not None else None,
+    }
+
+
+def _proved_facts(proved: Proved) -> dict[str, Any]:
+    unreached = [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in proved.unreached]
+    return attrs.asdict(proved, filter=lambda attribute, _: attribute.name != "unreached") | {
+        "unreached_ticks": unreached
     }
 
 

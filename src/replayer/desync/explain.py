@@ -22,7 +22,7 @@ from replayer.desync.backwards import find_cause
 from replayer.desync.cause import Cause, Place
 from replayer.desync.finding import FieldDifference, find_desync
 from replayer.desync.lanes import Lanes, compare_lanes
-from replayer.desync.sides import Laboratory, Outcome, Side, SideFailedError
+from replayer.desync.sides import Laboratory, Outcome, Proved, Side, SideFailedError
 from replayer.desync.source_lines import Source
 from replayer.tape import Tape
 from replayer.worlds import make_simulation
@@ -63,6 +63,7 @@ class Explanation:
         known_tick: the tick of that keyframe; None if there is none.
         writers: lines that write these fields, in their order; all that write the state, if no field is known.
         notes: what else must be said, a sentence each.
+        proved: what was proved of a tape that is damaged or not sealed, if no bad tick was found on it; else None.
     """
 
     tick: int | None
@@ -75,6 +76,7 @@ class Explanation:
     known_tick: int | None
     writers: list[tuple[Place, list[str]]]
     notes: list[str]
+    proved: Proved | None = None
 
     @property
     def agrees(self) -> bool:
@@ -116,11 +118,15 @@ def explain_tape(
         now, others, notes = _first_sides(tape, environment or {}, code)
         laboratory.warm_up([now, *others])
         if tick is None:
-            tick = _find_tick(laboratory, [now, *others, *(() if asked else map(_seeded, SEEDS[:2]))], progress)
+            tried = [now, *others, *(() if asked else map(_seeded, SEEDS[:2]))]
+            tick, problems = _find_tick(laboratory, tried, progress)
+            if tick is None:
+                is_whole = tape.status == "intact" and not problems and not tape.check_blocks()
+                proved = None if is_whole else laboratory.prove(now)
+                return Explanation(None, 0, [], None, [], None, [], None, [], notes, proved)
+            notes += [f"before this tick some could not be verified: {problem}" for problem in problems]
         elif tick < 0:
             tick += tape.last_tick + 1
-        if tick is None:
-            return Explanation(None, 0, [], None, [], None, [], None, [], notes)
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
         recorded_hash = tape.state_hash(tick)
@@ -182,13 +188,15 @@ def _fixed_seed(environment: Mapping[str, Any]) -> str | None:
     return None if seed in ("", "random") else seed
 
 
-def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) -> int | None:
-    """The first tick that is bad on any side, in the order in which sides are tried."""
+def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) -> tuple[int | None, list[str]]:
+    """The first tick that is bad on any side, in the order in which sides are tried; why others could not be verified."""
+    problems: list[str] = []
     for number, side in enumerate(tried):
-        bad = laboratory.first_bad(side, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
-        if bad is not None:
-            return bad
-    return None
+        found = laboratory.search(side, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
+        if found.first_bad is not None:
+            return found.first_bad, found.problems
+        problems += found.problems
+    return None, problems
 
 
 def _seeded(seed: str) -> Side:

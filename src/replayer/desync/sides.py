@@ -74,6 +74,38 @@ class Outcome:
         return (self.step.state.hash() if self.step.state is not None else None), self.step.raised
 
 
+@attrs.frozen
+class Searched:
+    """What the search for a bad tick came to.
+
+    Attributes:
+        first_bad: the first bad tick; None if there is none.
+        problems: why ticks before it could not be verified.
+    """
+
+    first_bad: int | None
+    problems: list[str]
+
+
+@attrs.frozen
+class Proved:
+    """What verifying a tape without a bad tick came to: of use where it is damaged or not sealed.
+
+    Attributes:
+        status: of the tape, as replayer.verify.Report has it, and so all others.
+        verified_ticks, tick_count, dropped_ticks: how many.
+        problems: damage.
+        unreached: first and last tick that could not be proved, and why.
+    """
+
+    status: str
+    verified_ticks: int
+    tick_count: int
+    dropped_ticks: int
+    problems: list[str]
+    unreached: list[tuple[int, int, str]] = attrs.field(converter=lambda found: [tuple(one) for one in found])
+
+
 class Laboratory:
     """Runs sides of one tape; a context manager that ends its processes."""
 
@@ -117,14 +149,18 @@ class Laboratory:
             return None
         return snapshot_from_plain(result["state"])
 
-    def first_bad(self, side: Side, progress: Callable[[float], None]) -> int | None:
-        """The first bad tick when this side verifies the tape. progress: told how far it is, from 0 to 1.
+    def search(self, side: Side, progress: Callable[[float], None]) -> Searched:
+        """Verify the tape on this side up to the first bad tick. progress: told how far it is, from 0 to 1.
 
         Raises SideFailedError if it cannot be run.
         """
         (result,) = self._run([self._job("verify", side)], [side], progress)
-        bad: int | None = result["first_bad"]
-        return bad
+        return Searched(**result)
+
+    def prove(self, side: Side) -> Proved:
+        """Say what this side proves of a tape that is damaged, or not sealed. Raises SideFailedError."""
+        (result,) = self._run([self._job("prove", side)], [side])
+        return Proved(**result)
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,8 @@
 """The other process of ``replay explain``: it has an environment, or a version of the code, of its own.
 
 It reads a job, plain data in a file, makes the simulation, does the job and writes the result, plain data too. Jobs:
-"verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step.
+"verify" finds the first bad tick, "prove" says what verifying a damaged tape comes to, "state" makes the state at a tick,
+"trace" runs one traced step.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from replayer.desync.ledger import snapshot_from_plain, snapshot_to_plain
 from replayer.desync.tracing import trace_step
 from replayer.intervals import list_intervals, run_intervals
 from replayer.tape import Tape
+from replayer.verify import verify_tape
 from replayer.worlds import make_simulation
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
@@ -51,6 +53,8 @@ def _do(job: dict[str, Any], answers: int) -> dict[str, Any]:
         match job["what"]:
             case "verify":
                 result = _verify(tape, factory, answers)
+            case "prove":
+                result = _prove(tape, factory)
             case "state":
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 cursor.seek(job["tick"])
@@ -79,11 +83,25 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
     def tell(ahead: int) -> None:
         os.write(answers, f"{min(1.0, (done + ahead) / total)}\n".encode())
 
+    problems: list[str] = []
     for result in run_intervals(tape, factory, intervals, 1, tell):
+        problems += [str(problem) for problem in (result.keyframe_problem, result.problem) if problem is not None]
         if result.bad_tick is not None:
-            return {"first_bad": result.bad_tick}
+            return {"first_bad": result.bad_tick, "problems": problems}
         done += result.interval.final_tick - result.interval.place.tick
-    return {"first_bad": None}
+    return {"first_bad": None, "problems": problems}
+
+
+def _prove(tape: Tape, factory: Factory | None) -> dict[str, Any]:
+    report = verify_tape(tape.path, factory)
+    return {
+        "status": report.status,
+        "verified_ticks": report.verified_ticks,
+        "tick_count": report.tick_count,
+        "dropped_ticks": report.dropped_ticks,
+        "problems": [str(problem) for problem in report.problems],
+        "unreached": [[range_.first_tick, range_.last_tick, range_.why] for range_ in report.unreached],
+    }
 
 
 def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -13,6 +14,10 @@ from typing import Any
 import pytest
 
 import replayer.cli
+from recorder import Recorder
+from recorder.format.block import HEADER_BYTES, Kind
+from replayer.tape import Tape
+from replayer.verify import verify_tape
 
 from oracle.command_lines import run
 
@@ -33,6 +38,19 @@ class Sets:
         if self.state["tick"] == 15:
             for word in {"oak", "elm", "birch", "lime", "ash"}:  # Sets
                 self.state["x"][2] = self.state["x"][2] * 0.7 + len(word)
+
+
+class Plain:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8", (4,))))
+
+    def step(self, inputs):
+        self.state["x"][:] += 1
+
+
+class LateEdit(Plain):
+    def step(self, inputs):
+        self.state["x"][:] += 2 if self.state["x"][0] == 27 else 1  # LateEdit
 '''
 RECORD = """
 import sys, recorder, some_sides
@@ -92,3 +110,67 @@ def test_sides_that_were_asked_for_have_one_seed(capsys: Any) -> None:
 
     assert run(replayer.cli.main, f"explain sets.tape --sim some_sides:Sets --tick {BAD_TICK} --json --env FOO=1") == 0
     assert json.loads(capsys.readouterr().out)["agrees"]
+
+
+def record_blocks() -> Path:
+    """Record thirty ticks of Plain in blocks of five, in this process; the tape is sealed."""
+    path = Path("plain.tape")
+    simulation = importlib.import_module("some_sides").Plain()
+    with Recorder(path, simulation, keyframe_interval_ticks=10, sync="never", durability="block") as tape:
+        for tick in range(1, 31):
+            tape.step()
+            if tick % 5 == 0:
+                tape.flush()
+    return path
+
+
+def damage(path: Path, tick: int) -> None:
+    """Change a byte of the block with the frame of a tick."""
+    with Tape(path) as tape:
+        tape.distrust_index()
+        (entry,) = [
+            entry
+            for entry in tape.segments[0].contents.entries
+            if entry.kind == Kind.FRAMES and entry.first_tick <= tick <= entry.final_tick
+        ]
+    data = bytearray(path.read_bytes())
+    data[entry.offset + HEADER_BYTES + 3] ^= 1
+    path.write_bytes(data)
+
+
+def test_damage_is_told_where_no_bad_tick_is_found(capsys: Any) -> None:
+    """Ticks 16 to 20 cannot be read: exit code 4, how many are verified, and which are not, as verify says it."""
+    path = record_blocks()
+    damage(path, 18)
+    report = verify_tape(path, importlib.import_module("some_sides").Plain)
+    assert [(one.first_tick, one.last_tick) for one in report.unreached] == [(16, 20)]
+
+    assert run(replayer.cli.main, "explain plain.tape --sim some_sides:Plain") == 4
+    said = capsys.readouterr().out
+    assert said.startswith("plain.tape: corrupt; every side verifies 26 of 31 ticks")
+    assert "not reached: ticks 16 to 20" in said
+    assert run(replayer.cli.main, "explain plain.tape --sim some_sides:Plain --json") == 4
+    proved = json.loads(capsys.readouterr().out)["proved"]
+    assert (proved["status"], proved["verified_ticks"]) == (report.status, report.verified_ticks)
+    assert proved["problems"] == [str(problem) for problem in report.problems]
+
+
+def test_a_bad_tick_behind_damage_is_explained(capsys: Any) -> None:
+    """It is the first bad one that can be reached; what could not be verified before it is noted."""
+    damage(record_blocks(), 18)
+
+    assert run(replayer.cli.main, "explain plain.tape --sim some_sides:LateEdit --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["tick"] == 28
+    assert any("before this tick some could not be verified" in note for note in facts["notes"])
+
+
+def test_a_tape_without_a_seal_is_told_to_have_none(capsys: Any) -> None:
+    """All its ticks are right: exit code 3, as of verify."""
+    path = record_blocks()
+    with Tape(path) as tape:
+        end = next(entry for entry in tape.segments[0].contents.entries if entry.kind == Kind.END)
+    path.write_bytes(path.read_bytes()[: end.offset])
+
+    assert run(replayer.cli.main, "explain plain.tape --sim some_sides:Plain") == 3
+    assert "nothing to explain; the tape is not sealed" in capsys.readouterr().out
