@@ -21,7 +21,7 @@ from replayer.desync.certificate import (
     why_not_of,
 )
 from replayer.desync.certify import CellReport, Certification, CertifyError, certify
-from replayer.desync.matrix import REPEAT
+from replayer.desync.matrix import PRESENT, REPEAT
 from replayer.files import reading
 from replayer.options import STATUS_CODES, Json, Output, Sim
 from replayer.show import plain_text, tick_range
@@ -118,7 +118,7 @@ def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
 def _print_certification(path: Path, found: Certification) -> None:
     ran = sum(1 for report in found.cells if report.result != "not tested" and not report.cell.is_present)
     print(f"{path}: {tick_range(found.first_tick, found.last_tick)} in {counted(ran, 'environment')}")
-    rows = [(report.cell.factor, report.cell.level, *_result_words(report)) for report in found.cells]
+    rows = [(report.cell.factor, report.cell.level, *_result_words(report, found.present)) for report in found.cells]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for factor, level, result, rest in rows:
         line = f"  {factor:<{widths[0]}}  {level:<{widths[1]}}  {result:<{widths[2]}}  {rest}"
@@ -130,6 +130,8 @@ def _print_certification(path: Path, found: Certification) -> None:
     elif found.guilty:
         verb = "makes" if len(found.guilty) == 1 else "each make"
         print(f"  {' and '.join(found.guilty)}: {verb} a difference alone; no other factor that was tested does")
+        if all(report.result != "same" for report in found.cells):
+            print("  none of these environments gives what was recorded: the factors are judged by the present one")
     elif not found.ok:
         print("  differs from the tape in the same way everywhere: none of these factors is the cause")
     else:
@@ -155,7 +157,7 @@ def _print_damage(present: CellReport) -> None:
         print(f"  not verified anywhere: {tick_range(first, last)}")
 
 
-def _result_words(report: CellReport) -> tuple[str, str]:
+def _result_words(report: CellReport, present: CellReport) -> tuple[str, str]:
     """What came of a cell, and the rest of its line."""
     if report.result == "differs":
         where = f"first at tick {report.first_bad:,}" + (f", phase {report.phase}" if report.phase else "")
@@ -163,6 +165,11 @@ def _result_words(report: CellReport) -> tuple[str, str]:
             more = f" and {len(report.fields) - FIELDS_SHOWN} more" if len(report.fields) > FIELDS_SHOWN else ""
             at = "" if report.fields_tick == report.first_bad else f" at the keyframe of tick {report.fields_tick:,}"
             where += f", {'fields' if len(report.fields) > 1 else 'field'} {', '.join(report.fields[:FIELDS_SHOWN])}{more}{at}"
+        if report.cell.is_present:
+            where += f": {report.why}"
+        elif present.result == "differs" and report.cell.factor != PRESENT:
+            same = report.outcome == present.outcome
+            where += f": {'just as' if same else 'otherwise than'} in the present environment"
         return "differs", where
     if report.result == "same":
         if report.cell.is_present:

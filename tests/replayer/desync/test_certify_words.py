@@ -21,6 +21,7 @@ from oracle.command_lines import run
 
 SOURCES = str(Path(__file__).parents[3] / "src")
 MODULE = '''
+import os
 from sim import Field, Schema, State
 
 
@@ -42,6 +43,7 @@ class Sets(Plain):
     def odd(self):
         for word in {"oak", "elm", "birch", "lime", "ash"}:
             self.state["x"][2] = self.state["x"][2] * 0.7 + len(word)
+        self.state["x"][3] += "WHILE_RECORDING" in os.environ
 '''
 RECORD = """
 import sys, recorder, words
@@ -129,3 +131,23 @@ def test_a_tape_without_a_seal_is_the_same_everywhere_and_said_to_have_none(caps
     assert "the same everywhere; the tape is not sealed" in said
     code, said = check(capsys)
     assert (code, "the tape is not sealed" in said) == (3, True)
+
+
+def test_environments_that_all_differ_from_the_tape_are_told_apart(capsys: Any) -> None:
+    """Which of them compute otherwise than the present one, as their outcomes say; that none gives what was recorded."""
+    record("Sets", WHILE_RECORDING="1")
+
+    code, said, kept = certify(capsys, "Sets", "")
+    outcomes = {(cell["factor"], cell["level"]): cell["outcome"] for cell in kept["cells"]}
+    rows = {tuple(re.split(r" {2,}", row.strip())[:2]): row for row in said.splitlines() if "first at tick" in row}
+    present = outcomes["present environment", "PYTHONHASHSEED=0"]
+    assert code == 1
+    assert {outcome == present for cell, outcome in outcomes.items() if cell[0] == "hash seed"} == {True, False}
+    assert len(rows) == len(outcomes) == 6
+    for cell, row in rows.items():
+        if cell[0] != "present environment":
+            is_present = cell == ("hash seed", "0")
+            same = "that is" if is_present else "just as in" if outcomes[cell] == present else "otherwise than in"
+            assert row.endswith(f": {same} the present environment")
+    assert "hash seed: makes a difference alone" in said
+    assert "none of these environments gives what was recorded" in said
