@@ -16,6 +16,7 @@ from replayer.desync.cause import Cause, Place, Value
 from replayer.desync.dump import difference_lines
 from replayer.desync.explain import Explanation, explain_tape
 from replayer.desync.lanes import Lanes
+from replayer.desync.place import phase_text
 from replayer.desync.sides import Outcome, Proved
 from replayer.files import reading
 from replayer.options import STATUS_CODES, Json, Sim
@@ -154,9 +155,7 @@ def _field_lines(explanation: Explanation) -> list[str]:
         f"  field {field.name}: {_lanes_text(field.lanes) if field.lanes else 'its size differs'}"
         for field in explanation.fields[:_FIELDS_SHOWN]
     ]
-    if len(explanation.fields) > _FIELDS_SHOWN:
-        lines.append(f"  and {len(explanation.fields) - _FIELDS_SHOWN:,} more fields")
-    return lines
+    return [*lines, *(f"  {more}" for more in _more_fields(len(explanation.fields))), *_phase_lines(explanation)]
 
 
 def _cause_lines(cause: Cause) -> list[str]:
@@ -217,17 +216,34 @@ def _lanes_text(lanes: Lanes) -> str:
 
 def _known_lines(explanation: Explanation) -> list[str]:
     lines = ["  the cause is not known: what was recorded needs a version of the code, or of a library, not at hand"]
+    if explanation.place.fields:
+        lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")
+    lines += _phase_lines(explanation)
     if explanation.known_fields:
         lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these fields differ:")
         for difference in explanation.known_fields[:_FIELDS_SHOWN]:
             lines += [f"    {line}" for line in difference_lines(difference)[:2]]
+        lines += [f"    {more}" for more in _more_fields(len(explanation.known_fields))]
     if explanation.writers:
-        lines.append(
-            "  lines that wrote them in this tick:" if explanation.known_fields else "  lines that wrote to the state:"
-        )
+        if explanation.place.fields:
+            what = f"the fields that differ at tick {explanation.tick:,}"
+        else:
+            what = "them in this tick" if explanation.known_fields else "to the state"
+        lines.append(f"  lines that wrote {what}:")
     for place, fields in explanation.writers[:_WRITERS_SHOWN]:
         lines.append(f"    {place.name:<20} {', '.join(fields)}: {place.text}")
+    if len(explanation.writers) > _WRITERS_SHOWN:
+        lines.append(f"    and {counted(len(explanation.writers) - _WRITERS_SHOWN, 'more line')}")
     return lines
+
+
+def _more_fields(count: int) -> list[str]:
+    return [f"and {counted(count - _FIELDS_SHOWN, 'more field')}"] if count > _FIELDS_SHOWN else []
+
+
+def _phase_lines(explanation: Explanation) -> list[str]:
+    text = phase_text(explanation.place)
+    return [f"  {text}"] if text is not None else []
 
 
 def _side_text(explanation: Explanation, outcome: Outcome) -> str:
@@ -250,6 +266,9 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "agrees": explanation.agrees,
         "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
         "fields": [{"field": field.name, **_lanes_facts(field.lanes)} for field in explanation.fields],
+        "fields_at_tick": explanation.place.fields,
+        "phase": explanation.place.phase,
+        "writing_phases": explanation.place.writers,
         "cause": _cause_facts(cause) if cause is not None else None,
         "sides": [_side_facts(explanation, outcome) for outcome in explanation.sides],
         "known_tick": explanation.known_tick,

@@ -22,6 +22,8 @@ from replayer.desync.backwards import find_cause
 from replayer.desync.cause import Cause, Place
 from replayer.desync.finding import FieldDifference, find_desync
 from replayer.desync.lanes import Lanes, compare_lanes
+from replayer.desync.place import Place as DesyncPlace
+from replayer.desync.place import place_between, place_of
 from replayer.desync.sides import Laboratory, Outcome, Proved, Side, SideFailedError
 from replayer.desync.source_lines import Source
 from replayer.tape import Tape
@@ -61,8 +63,10 @@ class Explanation:
         cause: where they part; None if that is not known.
         known_fields: where no side gives the recorded state: what differs at the next recorded keyframe.
         known_tick: the tick of that keyframe; None if there is none.
-        writers: lines that write these fields, in their order; all that write the state, if no field is known.
+        writers: lines that write the fields that differ in this tick, in their order; if the tape does not say which
+            do, those that differ at the next recorded keyframe; all that write the state, if none do there.
         notes: what else must be said, a sentence each.
+        place: phase and fields in which the two sides differ, or in which all of them differ from the tape.
         proved: what was proved of a tape that is damaged or not sealed, if no bad tick was found on it; else None.
     """
 
@@ -76,6 +80,7 @@ class Explanation:
     known_tick: int | None
     writers: list[tuple[Place, list[str]]]
     notes: list[str]
+    place: DesyncPlace = attrs.field(factory=DesyncPlace)
     proved: Proved | None = None
 
     @property
@@ -123,7 +128,7 @@ def explain_tape(
             if tick is None:
                 is_whole = tape.status == "intact" and not problems and not tape.check_blocks()
                 proved = None if is_whole else laboratory.prove(now)
-                return Explanation(None, 0, [], None, [], None, [], None, [], notes, proved)
+                return Explanation(None, 0, [], None, [], None, [], None, [], notes, proved=proved)
             notes += [f"before this tick some could not be verified: {problem}" for problem in problems]
         elif tick < 0:
             tick += tape.last_tick + 1
@@ -296,7 +301,8 @@ def _explained(
     alignment = Alignment(first.trace, second.trace)
     limits = {step.trace.limited for step in (first, second)} - {None}
     notes += sorted(map(str, limits))
-    return Explanation(tick, recorded_hash, outcomes, pair, fields, find_cause(alignment), [], None, [], notes)
+    place = place_between([field.name for field in fields], first.phases, second.phases)
+    return Explanation(tick, recorded_hash, outcomes, pair, fields, find_cause(alignment), [], None, [], notes, place)
 
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) -> Explanation:
@@ -305,8 +311,9 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) 
     assert present.step is not None
     assert explanation.tick is not None
     fields: list[FieldDifference] = []
-    known_tick, notes = None, list(explanation.notes)
+    known_tick, notes, place = None, list(explanation.notes), DesyncPlace()
     if present.step.state is not None:
+        place = place_of(tape.frame(explanation.tick), present.step.state, present.step.phases)
         try:
             cursor = Cursor(tape, make_simulation(tape, factory))
             finding = find_desync(cursor, explanation.tick, present.step.state.hash())
@@ -314,17 +321,19 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) 
             notes += [finding.note] if finding.note is not None else []
         except RecordingError as error:
             notes.append(f"what the next keyframe tells cannot be had: {error}")
-    names = {f"s:{difference.field}" for difference in fields}
+    names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
     writers: dict[Place, list[str]] = {}
     for record in present.step.trace.records:
         written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
         if written:
-            place = Place(record.path, record.line, record.function, "")
-            kept = writers.setdefault(place, [])
+            line = Place(record.path, record.line, record.function, "")
+            kept = writers.setdefault(line, [])
             kept += [name[2:] for name in written if name[2:] not in kept]
-    sources = {place.path: Source(place.path) for place in writers}
+    sources = {line.path: Source(line.path) for line in writers}
     told = [
-        (attrs.evolve(place, text=sources[place.path].statement_text(place.line)), kept)
-        for place, kept in writers.items()
+        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), kept)
+        for line, kept in writers.items()
     ]
-    return attrs.evolve(explanation, known_fields=fields, known_tick=known_tick, writers=told, notes=notes)
+    return attrs.evolve(
+        explanation, known_fields=fields, known_tick=known_tick, writers=told, notes=notes, place=place
+    )

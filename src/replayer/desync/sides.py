@@ -103,7 +103,7 @@ class Proved:
     tick_count: int
     dropped_ticks: int
     problems: list[str]
-    unreached: list[tuple[int, int, str]] = attrs.field(converter=lambda found: [tuple(one) for one in found])
+    unreached: list[tuple[int, int, str]]
 
 
 class Laboratory:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgpack
 
 from recorder.errors import RecordingError
@@ -21,12 +22,14 @@ from recorder.factories import Factory, load_factory
 from replayer.cursor import Cursor, MismatchError
 from replayer.desync.copies import in_a_copy
 from replayer.desync.ledger import snapshot_from_plain, snapshot_to_plain
-from replayer.desync.tracing import trace_step
+from replayer.desync.place import PhaseStep, watched_advance
+from replayer.desync.tracing import TracedStep, trace_step
 from replayer.intervals import list_intervals, run_intervals
 from replayer.tape import Tape
 from replayer.verify import verify_tape
 from replayer.worlds import make_simulation
 from sim.kernel.registry import ConfigError, UnknownWorldError
+from sim.kernel.state import Snapshot
 
 RUN_UP_S_MAX = 30.0  # For a used instance: how long it may run up to the tick.
 
@@ -134,4 +137,18 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
     if cursor.state.hash() != before.hash():
         return {"gave_up": f"its state at tick {tick - 1:,} is not the recorded one"}
     step = trace_step(cursor.simulation, tape.frame(tick).inputs)
+    step = attrs.evolve(step, phases=_phases(cursor, before, step))
     return {"step": step.to_plain(), "hash": step.state.hash() if step.state is not None else None}
+
+
+def _phases(cursor: Cursor, before: Snapshot, step: TracedStep) -> list[PhaseStep]:
+    """What the phases of the step do, in a copy of this process; nothing if watching them changes what it gives."""
+    if step.state is None or not getattr(cursor.simulation, "phases", None):
+        return []
+
+    def watch() -> dict[str, Any]:
+        steps = watched_advance(cursor, before)
+        return {"phases": [list(attrs.astuple(phase)) for phase in steps], "hash": cursor.state.hash()}
+
+    watched = in_a_copy(watch)
+    return [PhaseStep(*parts) for parts in watched["phases"]] if watched["hash"] == step.state.hash() else []

@@ -24,7 +24,7 @@ from oracle.command_lines import run
 SOURCES = str(Path(__file__).parents[3] / "src")
 BAD_TICK = 15
 MODULE = '''
-from sim import Field, Schema, State
+from sim import Field, Phase, Schema, State, run_phases
 
 
 class Sets:
@@ -51,6 +51,42 @@ class Plain:
 class LateEdit(Plain):
     def step(self, inputs):
         self.state["x"][:] += 2 if self.state["x"][0] == 27 else 1  # LateEdit
+
+
+class Phased:
+    """What the second phase writes spreads to the first one's fields in the next tick."""
+
+    def __init__(self):
+        eight = [Field(f"a{number}", "i8", (3,)) for number in range(8)]
+        self.state = State(Schema(Field("tick", "i8"), Field("b", "i8", (3,)), *eight))
+        self.phases = (Phase("grow", self.grow), Phase("sum", self.sum), Phase("idle", self.idle))
+        self.kept = 0
+
+    def step(self, inputs):
+        run_phases(self.phases, inputs)
+
+    def grow(self, inputs):
+        self.state["tick"][()] += 1
+        for number in range(8):
+            self.state[f"a{number}"][:] += 1 + self.state["b"] % 2
+
+    def sum(self, inputs):
+        self.state["b"][:] += 2
+
+    def idle(self, inputs):
+        pass
+
+
+class PhasedEdit(Phased):
+    def sum(self, inputs):
+        super().sum(inputs)
+        self.state["b"][1] += self.state["tick"] == 25
+
+
+class PhasedKept(Phased):
+    def sum(self, inputs):
+        self.kept += 1
+        self.state["b"][:] += self.kept  # PhasedKept
 '''
 RECORD = """
 import sys, recorder, some_sides
@@ -174,3 +210,45 @@ def test_a_tape_without_a_seal_is_told_to_have_none(capsys: Any) -> None:
 
     assert run(replayer.cli.main, "explain plain.tape --sim some_sides:Plain") == 3
     assert "nothing to explain; the tape is not sealed" in capsys.readouterr().out
+
+
+def record_phased(name: str, ticks: int, blame: str) -> None:
+    """Record a simulation with phases, in this process."""
+    simulation = getattr(importlib.import_module("some_sides"), name)()
+    with Recorder("phased.tape", simulation, keyframe_interval_ticks=10, blame=blame) as tape:
+        for _ in range(ticks):
+            tape.step()
+
+
+def test_what_all_sides_give_is_told_for_the_tick_itself(capsys: Any) -> None:
+    """One field of one phase differs there, nine at the keyframe behind it: the tape's own hashes say which."""
+    record_phased("Phased", 40, "fields")
+
+    assert run(replayer.cli.main, "explain phased.tape --sim some_sides:PhasedEdit --tick 25") == 1
+    said = capsys.readouterr().out
+    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes what differs\n" in said
+    written = said[said.index("lines that wrote the fields that differ at tick 25:") :].partition("\n\n")[0]
+    assert all(" b: self.state" in line for line in written.splitlines()[1:])
+    assert "\n    and 3 more fields\n" in said
+
+
+@pytest.mark.parametrize(("blame", "phase"), [("phases", "sum"), ("none", None)])
+def test_without_a_later_keyframe_the_tape_still_says_what_differs(capsys: Any, blame: str, phase: str | None) -> None:
+    """Ticks 20 to 29 have one keyframe: only a tape without blame leaves all lines that wrote something."""
+    record_phased("Phased", 29, blame)
+
+    assert run(replayer.cli.main, "explain phased.tape --sim some_sides:PhasedEdit --tick 25 --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    written = {field for place in facts["writers"] for field in place["fields"]}
+    assert (facts["known_fields"], facts["phase"]) == ([], phase)
+    assert written == ({"b"} if phase else {"tick", "b", *(f"a{number}" for number in range(8))})
+
+
+def test_the_phase_in_which_two_sides_part_is_named_without_any_blame_on_the_tape(capsys: Any) -> None:
+    """It is the one that reads what is kept outside of the state."""
+    record_phased("PhasedKept", 20, "none")
+
+    assert run(replayer.cli.main, "explain phased.tape --sim some_sides:PhasedKept --tick 11") == 1
+    said = capsys.readouterr().out
+    assert "\n  phase: sum\n" in said
+    assert f"some_sides.py:{line_of('PhasedKept')} in PhasedKept.sum" in said
