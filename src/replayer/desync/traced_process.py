@@ -53,6 +53,8 @@ def _do(job: dict[str, Any], answers: int) -> dict[str, Any]:
     _use_code(job["code"])
     factory: Factory | None = load_factory(job["sim"]) if job["sim"] is not None else None
     with Tape(job["tape"]) as tape:
+        if job["code"] is not None:
+            _ensure_used(job["code"], tape, factory)
         match job["what"]:
             case "verify":
                 result = _verify(tape, factory, answers)
@@ -77,6 +79,27 @@ def _use_code(code: str | None) -> None:
         import sim.worlds  # noqa: PLC0415 - only here: it must not be loaded before
 
         sim.worlds.__path__.insert(0, str(worlds))
+
+
+def _ensure_used(code: str, tape: Tape, factory: Factory | None) -> None:
+    """Raise ValueError if no module comes from the other version of the code: the present one would be run for it."""
+
+    def look() -> dict[str, Any]:  # In a copy: this process is to make its simulations as that of another side does.
+        make_simulation(tape, factory)
+        modules = list(sys.modules.items())
+        return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}
+
+    if not in_a_copy(look)["used"]:
+        raise ValueError("no module of the simulation is there, so that the present code would be run")
+
+
+def _is_from(folder: Path, name: str, file: Any) -> bool:
+    """Whether a module was found because of a folder in sys.path, and not anywhere below it."""
+    if not isinstance(file, str):
+        return False
+    path = Path(file)
+    place = path.parent if path.stem == "__init__" else path.with_name(path.name.partition(".")[0])
+    return place.resolve() == folder.resolve().joinpath(*name.split("."))
 
 
 def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]:

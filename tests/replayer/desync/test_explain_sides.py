@@ -19,7 +19,7 @@ from recorder.format.block import HEADER_BYTES, Kind
 from replayer.tape import Tape
 from replayer.verify import verify_tape
 
-from oracle.command_lines import run
+from oracle.command_lines import assert_one_line, run
 
 SOURCES = str(Path(__file__).parents[3] / "src")
 BAD_TICK = 15
@@ -252,3 +252,31 @@ def test_the_phase_in_which_two_sides_part_is_named_without_any_blame_on_the_tap
     said = capsys.readouterr().out
     assert "\n  phase: sum\n" in said
     assert f"some_sides.py:{line_of('PhasedKept')} in PhasedKept.sum" in said
+
+
+def test_a_folder_without_the_code_is_refused(capsys: Any) -> None:
+    """Nothing of the simulation is imported from there, not even if the present code lies below it: exit code 2."""
+    record_blocks()
+    Path("elsewhere").mkdir()
+    Path("elsewhere/other.py").write_text("import some_sides")
+
+    for folder in ("elsewhere", ".."):
+        arguments = f"--sim some_sides:LateEdit --tick 15 --code {folder}"
+        assert run(replayer.cli.main, f"explain plain.tape {arguments}") == 2
+        assert_one_line(capsys.readouterr(), "no module of the simulation is there")
+
+
+def test_a_folder_with_a_part_of_the_code_is_enough(capsys: Any) -> None:
+    """Here one module that the simulation's own imports; the simulation itself is the present one."""
+    Path("leaping.py").write_text(
+        "import part_of_it, some_sides\n\nclass Leaping(some_sides.Plain):\n    def step(self, inputs):\n"
+        "        self.state['x'][:] += part_of_it.LEAP\n"
+    )
+    Path("part_of_it.py").write_text("LEAP = 1\n")
+    Path("other").mkdir()
+    Path("other/part_of_it.py").write_text("LEAP = 2\n")
+    record_blocks()
+
+    arguments = "--sim leaping:Leaping --tick 15 --code other --json"
+    assert run(replayer.cli.main, f"explain plain.tape {arguments}") == 1
+    assert [field["field"] for field in json.loads(capsys.readouterr().out)["fields"]] == ["x"]
