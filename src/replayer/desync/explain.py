@@ -331,9 +331,6 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) 
             kept += [name[2:] for name in written if name[2:] not in kept]
     sources = {line.path: Source(line.path) for line in writers}
     told = [
-        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), kept)
-        for line, kept in writers.items()
+        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), kept) for line, kept in writers.items()
     ]
-    return attrs.evolve(
-        explanation, known_fields=fields, known_tick=known_tick, writers=told, notes=notes, place=place
-    )
+    return attrs.evolve(explanation, known_fields=fields, known_tick=known_tick, writers=told, notes=notes, place=place)

@@ -20,7 +20,7 @@ from replayer.tape import Tape
 from oracle.command_lines import run
 
 SOURCES = str(Path(__file__).parents[3] / "src")
-MODULE = '''
+MODULE = """
 import os
 from sim import Field, Schema, State
 
@@ -44,7 +44,7 @@ class Sets(Plain):
         for word in {"oak", "elm", "birch", "lime", "ash"}:
             self.state["x"][2] = self.state["x"][2] * 0.7 + len(word)
         self.state["x"][3] += "WHILE_RECORDING" in os.environ
-'''
+"""
 RECORD = """
 import sys, recorder, words
 tape = recorder.Recorder(

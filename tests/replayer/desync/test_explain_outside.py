@@ -116,6 +116,7 @@ def explained(capsys: Any, name: str, *, tick: int = BAD_TICK) -> dict[str, Any]
 
 
 def record(name: str) -> None:
+    """Twenty ticks, in this process."""
     simulation = getattr(importlib.import_module("kept_outside"), name)()
     with Recorder(f"{name}.tape", simulation, keyframe_interval_ticks=10) as tape:
         for _ in range(20):
