@@ -28,7 +28,7 @@ from recorder.console import (
 )
 from recorder.courses import Course, course_of, course_without_inputs, read_players
 from recorder.errors import RecordingError
-from recorder.factories import load_factory
+from recorder.factories import load_factory, sim_option
 from recorder.format.assembly import Assembled
 from recorder.format.recording import Recording
 from recorder.reading import OpenTape
@@ -299,7 +299,8 @@ def _plan(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -
                 course = course_without_inputs(sim)
             case _:
                 raise UsageError(
-                    f"{tape} names no registered world: name its simulation by --sim module:factory, "
+                    f"{tape} names no registered world: "
+                    f"name its simulation by {sim_option(assembled.meta.get('simulation'))}, "
                     f"or go on in Python, recorder.resume({str(tape)!r}, simulation)"
                 )
     return _Plan(course, last_tick)

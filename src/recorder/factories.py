@@ -34,6 +34,18 @@ def load_factory(spec: str) -> Factory:
     return found  # type: ignore[no-any-return]
 
 
+def sim_option(recorded: Any) -> str:
+    """How to name a simulation on the command line, if a tape says that it was recorded from this class.
+
+    A class of a script, or one that a function made, has no such name: then it is said what belongs there.
+    """
+    module_name, _, name = recorded.rpartition(".") if isinstance(recorded, str) else ("", "", "")
+    parts = [*module_name.split("."), name]
+    if module_name == "__main__" or not all(part.isidentifier() for part in parts):
+        return "--sim module:factory"
+    return f"--sim {module_name}:{name}"
+
+
 def _ensure_names(spec: str, module_name: str, attribute: str) -> None:
     """Refuse what cannot be a module and a name in it, and say what was probably meant."""
     if module_name.endswith(".py"):

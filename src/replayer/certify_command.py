@@ -8,19 +8,20 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console import DIFFERS, SAME, UNREADABLE, Positive, UsageError, counted, progress_bar
+from recorder.console import DIFFERS, UNREADABLE, Positive, UsageError, counted, progress_bar
 from replayer.choosing import choose, ensure_states, factory_of, note_version
 from replayer.desync.certificate import (
     CertificateError,
     certificate_of,
     certificate_path,
     keep_certificate,
+    outcome_of,
     read_certificate,
     tape_digest,
     why_not_of,
 )
 from replayer.desync.certify import CellReport, Certification, CertifyError, certify
-from replayer.desync.matrix import REPEAT
+from replayer.desync.matrix import PRESENT, REPEAT
 from replayer.files import reading
 from replayer.options import STATUS_CODES, Json, Output, Sim
 from replayer.show import plain_text, tick_range
@@ -55,7 +56,7 @@ def certify_tape(
     number of threads, the kernel of OpenBLAS, Python and NumPy. What this machine cannot vary is not tested, and said so.
 
     Exit code: 0 the same everywhere, 1 some environment differs (with --check: the certificate is of another tape or says
-    so), 3 the same but not sealed, 4 corrupt, 5 no tape or no certificate.
+    so), 3 the same but not sealed, 4 the same as far as the tape can be read, 5 no tape or no certificate.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def certify_tape(
     else:
         _print_certification(path, found)
         print(f"  certificate: {kept}")
-    return DIFFERS if not found.ok else STATUS_CODES.get(found.present.status or "", SAME)
+    return STATUS_CODES[found.status] if found.ok else DIFFERS
 
 
 def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
@@ -117,7 +118,7 @@ def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
 def _print_certification(path: Path, found: Certification) -> None:
     ran = sum(1 for report in found.cells if report.result != "not tested" and not report.cell.is_present)
     print(f"{path}: {tick_range(found.first_tick, found.last_tick)} in {counted(ran, 'environment')}")
-    rows = [(report.cell.factor, report.cell.level, *_result_words(report)) for report in found.cells]
+    rows = [(report.cell.factor, report.cell.level, *_result_words(report, found.present)) for report in found.cells]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for factor, level, result, rest in rows:
         line = f"  {factor:<{widths[0]}}  {level:<{widths[1]}}  {result:<{widths[2]}}  {rest}"
@@ -129,16 +130,34 @@ def _print_certification(path: Path, found: Certification) -> None:
     elif found.guilty:
         verb = "makes" if len(found.guilty) == 1 else "each make"
         print(f"  {' and '.join(found.guilty)}: {verb} a difference alone; no other factor that was tested does")
+        if all(report.result != "same" for report in found.cells):
+            print("  none of these environments gives what was recorded: the factors are judged by the present one")
     elif not found.ok:
         print("  differs from the tape in the same way everywhere: none of these factors is the cause")
     else:
-        print("  the same everywhere")
+        print(f"  the same everywhere{_AS_FAR[found.status]}")
+    _print_damage(found.present)
     untested = [factor for factor, verdict in found.verdicts.items() if verdict == "not tested"]
     if untested:
         print(f"  not tested on this machine: {', '.join(untested)}")
 
 
-def _result_words(report: CellReport) -> tuple[str, str]:
+_AS_FAR = {
+    "intact": "",
+    "incomplete": "; the tape is not sealed",
+    "corrupt": ", as far as the tape can be read: it is corrupt",
+}
+
+
+def _print_damage(present: CellReport) -> None:
+    """Which ticks nobody could verify, and why."""
+    for problem in present.problems:
+        print(plain_text(f"  {problem}"))
+    for first, last in present.unreached_ticks:
+        print(f"  not verified anywhere: {tick_range(first, last)}")
+
+
+def _result_words(report: CellReport, present: CellReport) -> tuple[str, str]:
     """What came of a cell, and the rest of its line."""
     if report.result == "differs":
         where = f"first at tick {report.first_bad:,}" + (f", phase {report.phase}" if report.phase else "")
@@ -146,11 +165,17 @@ def _result_words(report: CellReport) -> tuple[str, str]:
             more = f" and {len(report.fields) - FIELDS_SHOWN} more" if len(report.fields) > FIELDS_SHOWN else ""
             at = "" if report.fields_tick == report.first_bad else f" at the keyframe of tick {report.fields_tick:,}"
             where += f", {'fields' if len(report.fields) > 1 else 'field'} {', '.join(report.fields[:FIELDS_SHOWN])}{more}{at}"
+        if report.cell.is_present:
+            where += f": {report.why}"
+        elif present.result == "differs" and report.cell.factor != PRESENT:
+            same = report.outcome == present.outcome
+            where += f": {'just as' if same else 'otherwise than'} in the present environment"
         return "differs", where
     if report.result == "same":
         if report.cell.is_present:
             return "same", f"({report.why})"
-        return "same", f"{report.verified_ticks:,} ticks"
+        of_all = f" of {report.tick_count:,}" if report.verified_ticks < report.tick_count else ""
+        return "same", f"{report.verified_ticks:,}{of_all} ticks"
     return report.result, report.why or ""
 
 
@@ -161,15 +186,19 @@ def _check(path: Path, kept: Path, *, as_json: bool) -> int:
             why_not = why_not_of(certificate, path)
     except CertificateError as error:
         raise UsageError(str(error), UNREADABLE) from None
-    same = certificate["same_everywhere"]
+    same, status = outcome_of(certificate)
     if as_json:
         facts: dict[str, Any] = {"path": str(kept), "belongs": why_not is None, "why_not": why_not}
-        print(json.dumps(facts | {key: certificate[key] for key in ("date", "same_everywhere", "factors")}, indent=1))
+        facts |= {"date": certificate["date"], "status": status, "same_everywhere": same and status != "corrupt"}
+        print(json.dumps(facts | {"factors": certificate["factors"]}, indent=1))
     elif why_not is not None:
         print(f"{kept}: does not belong to {path}: {plain_text(why_not)}")
     else:
         print(f"{kept}: belongs to {path}; of {plain_text(certificate['date'])}")
         for factor, verdict in certificate["factors"].items():
             print(plain_text(f"  {factor}: {verdict}"))
-        print(f"  {'the same in every environment that was tried' if same else 'not the same in every environment'}")
-    return SAME if why_not is None and same else DIFFERS
+        print(f"  the same in every environment that was tried{_AS_FAR[status]}" if same else _NOT_SAME)
+    return STATUS_CODES[status] if why_not is None and same else DIFFERS
+
+
+_NOT_SAME = "  not the same in every environment"

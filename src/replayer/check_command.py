@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from recorder.console import DIFFERS, SAME, Positive, UsageError, progress_bar
 from recorder.courses import read_inputs
 from recorder.factories import load_factory
+from replayer.choosing import looks_like_a_tape
 from replayer.desync.hidden_state.report import report_facts, report_lines
 from replayer.desync.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
 from replayer.options import Json
@@ -75,6 +76,11 @@ def _subject(simulation: str, given: dict[int, list[Any]]) -> tuple[Callable[[],
             return load_factory(simulation), given.get
         except ValueError as error:
             raise UsageError(str(error)) from None
+    if Path(simulation).is_file() and looks_like_a_tape(Path(simulation)):
+        raise UsageError(
+            f"{simulation} is a tape: name the simulation itself, module:factory or a scenario; "
+            "a tape is proved by replay verify"
+        )
     try:
         scenario = load_scenario(simulation)
     except FileNotFoundError as error:

@@ -27,14 +27,15 @@ def choose(tape: Path | None) -> Path:
         return tape
     files = [path for path in Path(RECORDINGS_FOLDER).glob("*.tape") if path.is_file()]
     for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True):
-        if _looks_like_a_tape(path):
+        if looks_like_a_tape(path):
             return path
     raise UsageError(
         f"no tape was named and there is none in {RECORDINGS_FOLDER}/; make one with: record run quiet-meadow"
     )
 
 
-def _looks_like_a_tape(path: Path) -> bool:
+def looks_like_a_tape(path: Path) -> bool:
+    """Whether a file begins as a tape does, a damaged one included; one that cannot be read may be anything."""
     try:
         with path.open("rb") as file:
             start = file.read(_LOOK_BYTES)

@@ -16,10 +16,11 @@ from replayer.desync.cause import Cause, Place, Value
 from replayer.desync.dump import difference_lines
 from replayer.desync.explain import Explanation, explain_tape
 from replayer.desync.lanes import Lanes
-from replayer.desync.sides import Outcome
+from replayer.desync.place import phase_text
+from replayer.desync.sides import Outcome, Proved
 from replayer.files import reading
-from replayer.options import Json, Sim
-from replayer.show import plain_text, to_json
+from replayer.options import STATUS_CODES, Json, Sim
+from replayer.show import plain_text, tick_range, to_json
 from replayer.tape import Tape
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -50,7 +51,8 @@ def explain(
     where that is another one. If both give the same, other processes, other hash seeds, and instances that ran from an
     earlier keyframe are tried.
 
-    Exit code: 0 every side gives what was recorded, 1 a difference was found, 4 damage in the way, 5 no tape.
+    Exit code: 0 every side gives what was recorded, 1 a difference was found, 3 none was but the tape is not sealed,
+    4 none was but the tape is damaged, or damage is in the way, 5 no tape.
 
     Parameters
     ----------
@@ -88,7 +90,9 @@ def explain(
         print(json.dumps(_facts(path, explanation), indent=1))
     else:
         print("\n".join(map(plain_text, _lines(path, explanation))))
-    return SAME if explanation.agrees else DIFFERS
+    if not explanation.agrees:
+        return DIFFERS
+    return STATUS_CODES[explanation.proved.status] if explanation.proved is not None else SAME
 
 
 def _changes(words: list[str]) -> dict[str, str | None]:
@@ -106,7 +110,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 
 def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
-        return [f"{path}: every side verifies all ticks: there is nothing to explain", *_notes(explanation)]
+        return [*_proved_lines(path, explanation.proved), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two sides", *_field_lines(explanation), ""]
@@ -125,6 +129,20 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     return lines + _notes(explanation)
 
 
+def _proved_lines(path: Path, proved: Proved | None) -> list[str]:
+    """Where no bad tick was found: how much of the tape that is true of."""
+    if proved is None:
+        return [f"{path}: every side verifies all ticks: there is nothing to explain"]
+    if proved.verified_ticks == proved.tick_count and not proved.problems:
+        return [f"{path}: every side verifies all ticks: there is nothing to explain; the tape is not sealed"]
+    ticks = f"{proved.verified_ticks:,} of {counted(proved.tick_count, 'tick')}"
+    lines = [f"{path}: {proved.status}; every side verifies {ticks}: there is nothing to explain in those"]
+    if proved.dropped_ticks:
+        lines.append(f"  {counted(proved.dropped_ticks, 'tick')} could not be kept when it was recorded")
+    lines += [f"  {problem}" for problem in proved.problems]
+    return lines + [f"  not reached: {tick_range(first, last)}: {why}" for first, last, why in proved.unreached]
+
+
 _NO_CAUSE = "cause: no line of the simulation's Python code differs before the state does: it lies in code that cannot be traced"
 
 
@@ -137,9 +155,7 @@ def _field_lines(explanation: Explanation) -> list[str]:
         f"  field {field.name}: {_lanes_text(field.lanes) if field.lanes else 'its size differs'}"
         for field in explanation.fields[:_FIELDS_SHOWN]
     ]
-    if len(explanation.fields) > _FIELDS_SHOWN:
-        lines.append(f"  and {len(explanation.fields) - _FIELDS_SHOWN:,} more fields")
-    return lines
+    return [*lines, *(f"  {more}" for more in _more_fields(len(explanation.fields))), *_phase_lines(explanation)]
 
 
 def _cause_lines(cause: Cause) -> list[str]:
@@ -200,17 +216,34 @@ def _lanes_text(lanes: Lanes) -> str:
 
 def _known_lines(explanation: Explanation) -> list[str]:
     lines = ["  the cause is not known: what was recorded needs a version of the code, or of a library, not at hand"]
+    if explanation.place.fields:
+        lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")
+    lines += _phase_lines(explanation)
     if explanation.known_fields:
         lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these fields differ:")
         for difference in explanation.known_fields[:_FIELDS_SHOWN]:
             lines += [f"    {line}" for line in difference_lines(difference)[:2]]
+        lines += [f"    {more}" for more in _more_fields(len(explanation.known_fields))]
     if explanation.writers:
-        lines.append(
-            "  lines that wrote them in this tick:" if explanation.known_fields else "  lines that wrote to the state:"
-        )
+        if explanation.place.fields:
+            what = f"the fields that differ at tick {explanation.tick:,}"
+        else:
+            what = "them in this tick" if explanation.known_fields else "to the state"
+        lines.append(f"  lines that wrote {what}:")
     for place, fields in explanation.writers[:_WRITERS_SHOWN]:
         lines.append(f"    {place.name:<20} {', '.join(fields)}: {place.text}")
+    if len(explanation.writers) > _WRITERS_SHOWN:
+        lines.append(f"    and {counted(len(explanation.writers) - _WRITERS_SHOWN, 'more line')}")
     return lines
+
+
+def _more_fields(count: int) -> list[str]:
+    return [f"and {counted(count - _FIELDS_SHOWN, 'more field')}"] if count > _FIELDS_SHOWN else []
+
+
+def _phase_lines(explanation: Explanation) -> list[str]:
+    text = phase_text(explanation.place)
+    return [f"  {text}"] if text is not None else []
 
 
 def _side_text(explanation: Explanation, outcome: Outcome) -> str:
@@ -233,12 +266,23 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "agrees": explanation.agrees,
         "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
         "fields": [{"field": field.name, **_lanes_facts(field.lanes)} for field in explanation.fields],
+        "fields_at_tick": explanation.place.fields,
+        "phase": explanation.place.phase,
+        "writing_phases": explanation.place.writers,
         "cause": _cause_facts(cause) if cause is not None else None,
         "sides": [_side_facts(explanation, outcome) for outcome in explanation.sides],
         "known_tick": explanation.known_tick,
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
         "notes": explanation.notes,
+        "proved": _proved_facts(explanation.proved) if explanation.proved is not None else None,
+    }
+
+
+def _proved_facts(proved: Proved) -> dict[str, Any]:
+    unreached = [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in proved.unreached]
+    return attrs.asdict(proved, filter=lambda attribute, _: attribute.name != "unreached") | {
+        "unreached_ticks": unreached
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from recorder.console import bytes_text, counted
 from recorder.errors import UnsupportedVersionError
+from recorder.factories import sim_option
 from recorder.format.gaps import merged
 from replayer.show import plain_text, tick_range, to_json
 from replayer.tape import Tape
@@ -120,7 +121,8 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
         named = f"{facts['scenario']}, " if facts["scenario"] else ""
         yield f"  world: {facts['world']} version {facts['world_version']} ({named}seed {facts['seed']})"
     else:
-        yield f"  simulation: {facts['simulation']} (no registered world; replay it with --sim module:factory)"
+        option = sim_option(facts["simulation"])
+        yield f"  simulation: {facts['simulation']} (no registered world; replay it with {option})"
     if facts["first_tick"] is None:
         yield "  ticks: none that can be reached yet"
     else:

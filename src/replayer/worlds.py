@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recorder.errors import CorruptError, RecordingError, TornError
+from recorder.factories import sim_option
 from recorder.raised import raised_text
 from replayer.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
@@ -44,7 +45,7 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
                 recorded = tape.meta.get("simulation", "an unknown class")
                 raise UnknownWorldError(
                     f"the tape names no registered world (it was recorded from {recorded}): "
-                    "say which simulation to use, world=… in Python or --sim module:factory on the command line"
+                    f"say which simulation to use, world=… in Python or {sim_option(recorded)} on the command line"
                 )
     _ensure_same_fields(tape, simulation)
     return simulation

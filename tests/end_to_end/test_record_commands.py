@@ -229,7 +229,7 @@ def spoil_file(path: Path, place: int) -> None:
         (
             "mine.tape --ticks 99",
             2,
-            "mine.tape names no registered world: name its simulation by --sim module:factory, or go on in Python",
+            "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or go on in Python",
         ),
         ("corrupt.tape --ticks 99", 4, "repair the tape first (replay repair)"),
         ("begun.tape --ticks 99", 2, "the tape has no keyframe yet"),

@@ -215,7 +215,10 @@ def test_a_simulation_of_ones_own_goes_on_by_its_name(capsys: pytest.CaptureFixt
         ("mine.tape --sim own_walks:Needy --ticks 9", "mine.tape: Needy.__init__() missing 1 required positional"),
         ("mine.tape --sim own_walks:Nobody --ticks 9", "--sim own_walks:Nobody: module 'own_walks' has no attribute"),
         ("mine.tape --sim own_walks:Walkers", "mine.tape is at tick 3 already: say how far to go with --ticks"),
-        ("mine.tape --ticks 9", "mine.tape names no registered world: name its simulation by --sim module:factory, or"),
+        (
+            "mine.tape --ticks 9",
+            "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or",
+        ),
     ],
 )
 def test_a_simulation_that_does_not_fit_gets_one_line(

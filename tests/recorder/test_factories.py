@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import replayer.cli
-from recorder.factories import load_factory
+from recorder import Recorder
+from recorder.factories import load_factory, sim_option
 
 from oracle.command_lines import assert_one_line, run
+from small_worlds import Walkers
 
 MODULES = {
     "good_one.py": "class Ok: ...\n",
@@ -71,3 +73,32 @@ def test_what_cannot_be_gets_one_fitting_line(capsys: pytest.CaptureFixture[str]
     assert_one_line(captured, LINES[spec])
     assert captured.err.startswith("error: --sim ")
     assert ("__main__" in captured.err) is (GUARD in LINES[spec])
+
+
+@pytest.mark.parametrize(
+    ("recorded", "option"),
+    [
+        ("walkers.Walkers", "--sim walkers:Walkers"),
+        ("farm.animals.Herd", "--sim farm.animals:Herd"),
+        ("__main__.Herd", "--sim module:factory"),
+        ("walkers.make.<locals>.Herd", "--sim module:factory"),
+        ("Herd", "--sim module:factory"),
+        ("bad\x1b[2J.Herd", "--sim module:factory"),
+        (None, "--sim module:factory"),
+    ],
+)
+def test_what_a_tape_says_of_its_simulation_is_how_to_name_it(recorded: object, option: str) -> None:
+    """The class of a module can be named; what a script or a function made cannot."""
+    assert sim_option(recorded) == option
+
+
+def test_commands_name_the_simulation_that_a_tape_was_recorded_from(capsys: pytest.CaptureFixture[str]) -> None:
+    """What they say to type replays the tape."""
+    with Recorder("run.tape", Walkers()) as tape:
+        tape.step([[0, 1]])
+
+    assert run(replayer.cli.main, "verify run.tape") == 2
+    assert_one_line(capsys.readouterr(), "--sim small_worlds:Walkers on the command line")
+    assert run(replayer.cli.main, "info run.tape") == 0
+    assert "replay it with --sim small_worlds:Walkers)" in capsys.readouterr().out
+    assert run(replayer.cli.main, "verify run.tape --sim small_worlds:Walkers") == 0

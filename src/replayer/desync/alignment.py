@@ -40,7 +40,7 @@ class Origin:
         kind: HERE (the item's line changed it), PARTED (the item is where the two took other ways), ARGUMENT (it was
             given by the call that the item made), HIDDEN (it differed before the step).
         item: index of the item; -1 if it differed before the step.
-        since: the item after which the value was last looked at; None if that was just before.
+        since: the item after which the value was last looked at, -1 if before the first one; None if that was just before.
     """
 
     kind: str
@@ -127,6 +127,11 @@ class Alignment:
             found = digest
         return found
 
+    def first_digest(self, name: str, side: int) -> int | None:
+        """The digest of a value when it was first seen, on the first (0) or the second side (1); None if it never was."""
+        history = self._history[side].get(name)
+        return history[0][1] if history else None
+
     # --- inside
 
     def _compare(self) -> None:
@@ -143,9 +148,7 @@ class Alignment:
                     self._mark(name, index, Origin(PARTED, parted))
                 touched = set()
                 for name in sorted(self._apply(0, first.after, index + 1) | self._apply(1, second.after, index + 1)):
-                    last_look = first.late.get(name)
-                    since = self.item_of[last_look] if last_look is not None else None
-                    self._mark(name, index + 1, Origin(HERE, index, since))
+                    self._mark(name, index + 1, Origin(HERE, index, self._last_look(first, name)))
                 parted = index
             else:
                 for side, place in enumerate((item.first, item.second)):
@@ -154,6 +157,11 @@ class Alignment:
                         touched |= self._apply(side, record.before, index) | self._apply(side, record.after, index)
         for name in sorted(touched):
             self._mark(name, len(self.items), Origin(PARTED, parted))
+
+    def _last_look(self, record: Record, name: str) -> int | None:
+        """See Origin.since. A value that was large before the step began was looked at then, before any record."""
+        last_look = record.late.get(name)
+        return self.item_of.get(last_look, -1) if last_look is not None else None
 
     def _pair(self, first: Record, second: Record) -> None:
         self._names[f"f{second.frame}"] = f"f{first.frame}"

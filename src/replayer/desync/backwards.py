@@ -202,7 +202,7 @@ class _Finder:
             operation[0].name if operation is not None else None,
             statement.calls if statement is not None else (),
             value,
-            [found for found in (self._value(one, item) for one in outside) if found is not None],
+            [found for found in (self._outside_value(one, item) for one in outside) if found is not None],
             self._way,
         )
 
@@ -283,6 +283,14 @@ class _Finder:
             if digests[-1] is not None and digests[-1] not in trace.texts:
                 return None
         return self._value_of(self._shown(name, item), *digests) if digests[0] != digests[1] else None
+
+    def _outside_value(self, name: str, item: int) -> Value | None:
+        """What the step found outside of the state; as it was at an item, if it did not differ yet when first seen."""
+        first, second = (self._alignment.first_digest(name, side) for side in (0, 1))
+        known = first in self._alignment.first.texts and second in self._alignment.second.texts
+        if known and first != second:
+            return self._value_of(self._shown(name, item), first, second)
+        return self._value(name, item)
 
     def _value_of(self, name: str, first: int | None, second: int | None) -> Value:
         traces = (self._alignment.first, self._alignment.second)

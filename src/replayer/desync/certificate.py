@@ -62,7 +62,8 @@ def certificate_of(certification: Certification, tape: Path, digest: str) -> dic
         "first_tick": certification.first_tick,
         "last_tick": certification.last_tick,
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "same_everywhere": certification.ok,
+        "status": certification.status,
+        "same_everywhere": certification.ok and certification.status != "corrupt",
         "factors": dict(certification.verdicts),
         "cells": [_plain_cell(report) for report in certification.cells],
     }
@@ -104,12 +105,18 @@ def read_certificate(path: Path) -> dict[str, Any]:
             "date": str(),
             "same_everywhere": bool(),
             "factors": dict(),
-            "cells": list(),
-        }:
+            "cells": [{"status": "intact" | "incomplete" | "corrupt" | None}, *_] as cells,
+        } if all(isinstance(cell, dict) and "result" in cell for cell in cells):
             if version != VERSION:
                 raise CertificateError(f"{path}: a certificate of version {version}, this program reads {VERSION}")
             return found
     raise CertificateError(f"{path}: no certificate: its entries are others")
+
+
+def outcome_of(certificate: dict[str, Any]) -> tuple[bool, str]:
+    """Whether no environment differed, and the status that the tape had: of a damaged one only a part was compared."""
+    results = [cell["result"] for cell in certificate["cells"]]
+    return "differs" not in results and "failed" not in results, certificate["cells"][0]["status"] or "intact"
 
 
 def why_not_of(certificate: dict[str, Any], tape: Path) -> str | None:

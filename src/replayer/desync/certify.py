@@ -61,6 +61,8 @@ class CellReport:
         outcome: equal for environments that compute alike, tick by tick, whether or not they agree with the tape.
         arithmetic: with what the process computed, as it says itself; None if it did not live to say it.
         seconds: it took.
+        problems: damage of the tape.
+        unreached_ticks: first and last of those that could not be verified.
     """
 
     cell: Cell
@@ -76,6 +78,8 @@ class CellReport:
     outcome: str | None = None
     arithmetic: dict[str, Any] | None = None
     seconds: float = 0.0
+    problems: list[str] = attrs.field(factory=list)
+    unreached_ticks: list[list[int]] = attrs.field(factory=list)
     field_hashes: dict[str, str] = attrs.field(factory=dict, repr=False)
 
 
@@ -100,8 +104,13 @@ class Certification:
 
     @property
     def ok(self) -> bool:
-        """Every environment that could be tried gave the recorded hash at every tick."""
+        """Every environment that could be tried gave the recorded hash at every tick that can be verified."""
         return all(report.result in ("same", "not tested") for report in self.cells)
+
+    @property
+    def status(self) -> str:
+        """Of the tape; "intact", too, if no environment could say it."""
+        return self.present.status or "intact"
 
     @property
     def guilty(self) -> list[str]:
@@ -267,6 +276,8 @@ class _Runner:
             facts["outcome"],
             arithmetic,
             seconds,
+            facts["problems"],
+            facts["unreached_ticks"],
             facts["field_hashes"],
         )
 

@@ -56,6 +56,8 @@ class Digester:
 
     def _feed(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         left[0] -= 1
+        if isinstance(value, np.ndarray) and not value.ndim and self._is_apart(value):
+            value = np.asarray(value)[()]  # Arithmetic makes scalars of such arrays, which loading then gives back.
         kind = type(value)
         hasher.update(b"array:" if isinstance(value, np.ndarray) else f"{kind.__name__}:".encode())
         if kind in _PLAIN:
@@ -79,6 +81,11 @@ class Digester:
         else:
             seen[id(value)] = len(seen)
             self._feed_parts(hasher, value, level + 1, seen, left)
+
+    def _is_apart(self, array: Any) -> bool:
+        """Whether an array is one of plain values outside of the state's memory."""
+        plain = np.asarray(array)
+        return not plain.dtype.hasobject and self._place_of(plain) is None
 
     def _feed_array(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         plain = np.asarray(value)
@@ -161,9 +168,24 @@ def text_of(value: Any) -> str:
     elif type(value) in {list, tuple, dict, set, frozenset}:
         text = _text_of_many(value)
     else:
-        text = f"a {type(value).__name__}"
+        text = _text_of_generator(value) or f"a {type(value).__name__}"
     text = " ".join(text.split())
     return text if len(text) <= TEXT_CHARS_MAX else text[: TEXT_CHARS_MAX - 1] + "…"
+
+
+def _text_of_generator(value: Any) -> str | None:
+    """A random generator by what its state consists of, large parts as hashes; None if value is none."""
+    state = _generator_state(value)
+    if state is None:
+        return None
+    name = state.pop("bit_generator", type(value).__name__)
+    digest = Digester().digest
+    shown = [
+        f"{key} {part}" if type(part) is int else f"{key} {digest(part):016x}"
+        for key, part in state.items()
+        if type(part) is not int or part  # What is buffered is mostly nothing.
+    ]
+    return f"{name}: {', '.join(shown)}"
 
 
 def _text_of_many(value: Any) -> str:

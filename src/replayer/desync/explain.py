@@ -7,7 +7,7 @@ for, or that was recorded; other processes and hash seeds; instances that ran fr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from replayer.desync.backwards import find_cause
 from replayer.desync.cause import Cause, Place
 from replayer.desync.finding import FieldDifference, find_desync
 from replayer.desync.lanes import Lanes, compare_lanes
-from replayer.desync.sides import Laboratory, Outcome, Side, SideFailedError
+from replayer.desync.place import Place as DesyncPlace
+from replayer.desync.place import place_between, place_of
+from replayer.desync.sides import Laboratory, Outcome, Proved, Side, SideFailedError
 from replayer.desync.source_lines import Source
 from replayer.tape import Tape
 from replayer.worlds import make_simulation
@@ -30,7 +32,8 @@ from sim.kernel.state import Snapshot
 
 NEAR_TICKS = 1500  # So far back an instance is run up to the tick before other processes are tried.
 SEEDS = ("1", "2", "3")  # Of Python's hash; that of the present side is 0, or the user's own.
-_SWITCHES = ("PYTHONHASHSEED", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
+_SEED = "PYTHONHASHSEED"
+_SWITCHES = (_SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
 _VERSIONS = ("python", "numpy", "machine", "system")
 
 
@@ -60,8 +63,11 @@ class Explanation:
         cause: where they part; None if that is not known.
         known_fields: where no side gives the recorded state: what differs at the next recorded keyframe.
         known_tick: the tick of that keyframe; None if there is none.
-        writers: lines that write these fields, in their order; all that write the state, if no field is known.
+        writers: lines that write the fields that differ in this tick, in their order; if the tape does not say which
+            do, those that differ at the next recorded keyframe; all that write the state, if none do there.
         notes: what else must be said, a sentence each.
+        place: phase and fields in which the two sides differ, or in which all of them differ from the tape.
+        proved: what was proved of a tape that is damaged or not sealed, if no bad tick was found on it; else None.
     """
 
     tick: int | None
@@ -74,6 +80,8 @@ class Explanation:
     known_tick: int | None
     writers: list[tuple[Place, list[str]]]
     notes: list[str]
+    place: DesyncPlace = attrs.field(factory=DesyncPlace)
+    proved: Proved | None = None
 
     @property
     def agrees(self) -> bool:
@@ -110,21 +118,27 @@ def explain_tape(
     Raises SideFailedError if a side cannot be run, MissingTickError if the tick or the one before is not on the tape,
     UnfitSimulationError and UnknownWorldError as make_simulation does.
     """
+    asked = bool(environment) or code is not None
     with Tape(path) as tape, Laboratory(Path(path), sim) as laboratory:
         now, others, notes = _first_sides(tape, environment or {}, code)
         laboratory.warm_up([now, *others])
         if tick is None:
-            tick = _find_tick(laboratory, [now, *others], progress)
+            tried = [now, *others, *(() if asked else map(_seeded, SEEDS[:2]))]
+            tick, problems = _find_tick(laboratory, tried, progress)
+            if tick is None:
+                is_whole = tape.status == "intact" and not problems and not tape.check_blocks()
+                proved = None if is_whole else laboratory.prove(now)
+                return Explanation(None, 0, [], None, [], None, [], None, [], notes, proved=proved)
+            notes += [f"before this tick some could not be verified: {problem}" for problem in problems]
         elif tick < 0:
             tick += tape.last_tick + 1
-        if tick is None:
-            return Explanation(None, 0, [], None, [], None, [], None, [], notes)
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
         recorded_hash = tape.state_hash(tick)
         laboratory.warm_up([now, *others])
         before = _state_before(tape, factory, laboratory, [now, *others], tick)
-        outcomes, pair = _find_pair(tape, laboratory, now, others, tick, before, recorded_hash)
+        stages = _stages(tape, now, others, tick)
+        outcomes, pair = _find_pair(laboratory, stages, tick, before, recorded_hash, asked=asked)
         told = pair if pair is not None else outcomes
         notes += [one.step.note for one in told if one.step is not None and one.step.note is not None]
         notes += [f"{one.side.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
@@ -157,26 +171,41 @@ def _first_sides(
         asked = {
             name: recorded.get(name)
             for name in _SWITCHES
-            if recorded.get(name) != present.get(name) and not (name == "PYTHONHASHSEED" and name not in recorded)
+            if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
         }
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in asked.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
     other = [Side(", ".join(words), asked, code)] if words else []
-    return Side("now"), other, notes
+    return Side("now") if environment or code is not None else _present_side(recorded), other, notes
 
 
-def _find_tick(laboratory: Laboratory, sides: list[Side], progress: Progress) -> int | None:
-    """The first tick that is bad on any side, in the order in which sides are tried."""
-    tried = [*sides, *(_seeded(seed) for seed in SEEDS[:2])] if len(sides) == 1 else sides
+def _present_side(recorded: Mapping[str, Any]) -> Side:
+    """The present environment; with another hash seed than the recorded one, if it leaves the seed to chance."""
+    if _fixed_seed(recorded) is None or _fixed_seed(os.environ) is not None:
+        return Side("now")
+    seed = "0" if recorded[_SEED] != "0" else SEEDS[0]
+    return Side(f"now, {_SEED}={seed}", {_SEED: seed})
+
+
+def _fixed_seed(environment: Mapping[str, Any]) -> str | None:
+    """The hash seed that an environment sets; None if each process draws one."""
+    seed = environment.get(_SEED)
+    return None if seed in ("", "random") else seed
+
+
+def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) -> tuple[int | None, list[str]]:
+    """The first tick that is bad on any side, in the order in which sides are tried; why others could not be verified."""
+    problems: list[str] = []
     for number, side in enumerate(tried):
-        bad = laboratory.first_bad(side, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
-        if bad is not None:
-            return bad
-    return None
+        found = laboratory.search(side, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
+        if found.first_bad is not None:
+            return found.first_bad, found.problems
+        problems += found.problems
+    return None, problems
 
 
 def _seeded(seed: str) -> Side:
-    return Side(f"PYTHONHASHSEED={seed}", {"PYTHONHASHSEED": seed})
+    return Side(f"{_SEED}={seed}", {_SEED: seed})
 
 
 def _state_before(
@@ -198,23 +227,26 @@ def _state_before(
     )
 
 
+Stage = tuple[list[Side], list[int | None]]  # Sides to run side by side, and from where their instances start.
+
+
 def _find_pair(
-    tape: Tape, laboratory: Laboratory, now: Side, others: list[Side], tick: int, before: Snapshot, recorded_hash: int
+    laboratory: Laboratory, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
 ) -> tuple[list[Outcome], tuple[Outcome, Outcome] | None]:
-    """Run sides until two differ, the recorded one among them if possible; or until all that were asked for are right."""
+    """Run sides until two differ, the recorded one among them if possible; asked: or until the first ones are right."""
     outcomes: list[Outcome] = []
     chosen = None
-    for sides, starts in _stages(tape, now, others, tick):
+    for sides, starts in stages:
         outcomes += laboratory.trace(sides, tick, before, starts)
         chosen = _choose(outcomes, recorded_hash)
-        asked_and_right = bool(others) and all(one.result == (recorded_hash, None) for one in outcomes)
+        asked_and_right = asked and all(one.result == (recorded_hash, None) for one in outcomes)
         if chosen is not None or asked_and_right:
             break
     return outcomes, chosen
 
 
-def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[tuple[list[Side], list[int | None]]]:
-    """Sides to run side by side, and from where their instances start, the cheapest first."""
+def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[Stage]:
+    """What to run, the cheapest first."""
     starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
     near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
     if others:
@@ -223,7 +255,7 @@ def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[tu
             yield [now], near
     else:
         yield [now], [None, *near]
-    yield [attrs.evolve(now, label="now, in another process"), _seeded(SEEDS[0])], [None]
+    yield [attrs.evolve(now, label=f"{now.label}, in another process"), _seeded(SEEDS[0])], [None]
     yield [_seeded(seed) for seed in SEEDS[1:]], [None]
     far: list[int | None] = [start for start in _doubling(starts) if start not in near]
     if far:
@@ -269,7 +301,8 @@ def _explained(
     alignment = Alignment(first.trace, second.trace)
     limits = {step.trace.limited for step in (first, second)} - {None}
     notes += sorted(map(str, limits))
-    return Explanation(tick, recorded_hash, outcomes, pair, fields, find_cause(alignment), [], None, [], notes)
+    place = place_between([field.name for field in fields], first.phases, second.phases)
+    return Explanation(tick, recorded_hash, outcomes, pair, fields, find_cause(alignment), [], None, [], notes, place)
 
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) -> Explanation:
@@ -278,8 +311,9 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) 
     assert present.step is not None
     assert explanation.tick is not None
     fields: list[FieldDifference] = []
-    known_tick, notes = None, list(explanation.notes)
+    known_tick, notes, place = None, list(explanation.notes), DesyncPlace()
     if present.step.state is not None:
+        place = place_of(tape.frame(explanation.tick), present.step.state, present.step.phases)
         try:
             cursor = Cursor(tape, make_simulation(tape, factory))
             finding = find_desync(cursor, explanation.tick, present.step.state.hash())
@@ -287,17 +321,16 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) 
             notes += [finding.note] if finding.note is not None else []
         except RecordingError as error:
             notes.append(f"what the next keyframe tells cannot be had: {error}")
-    names = {f"s:{difference.field}" for difference in fields}
+    names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
     writers: dict[Place, list[str]] = {}
     for record in present.step.trace.records:
         written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
         if written:
-            place = Place(record.path, record.line, record.function, "")
-            kept = writers.setdefault(place, [])
+            line = Place(record.path, record.line, record.function, "")
+            kept = writers.setdefault(line, [])
             kept += [name[2:] for name in written if name[2:] not in kept]
-    sources = {place.path: Source(place.path) for place in writers}
+    sources = {line.path: Source(line.path) for line in writers}
     told = [
-        (attrs.evolve(place, text=sources[place.path].statement_text(place.line)), kept)
-        for place, kept in writers.items()
+        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), kept) for line, kept in writers.items()
     ]
-    return attrs.evolve(explanation, known_fields=fields, known_tick=known_tick, writers=told, notes=notes)
+    return attrs.evolve(explanation, known_fields=fields, known_tick=known_tick, writers=told, notes=notes, place=place)

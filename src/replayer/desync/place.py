@@ -43,20 +43,50 @@ def find_place(
 
     steps: what the phases of the tick did when it was seen to be bad; if there are none, the tick is run once more.
     """
+    if not steps and before is not None:
+        steps = _watch(cursor, frame.tick, before, replayed)
+    return place_of(frame, replayed, steps)
+
+
+def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Place:
+    """Where a replayed state parts from what the frame of its tick says. steps: what the phases of the tick did."""
     names = list(replayed.layout.slots)
     replayed_hashes = replayed.field_hashes()
     fields = None
     if frame.field_hashes and len(frame.field_hashes) == len(replayed_hashes):
         fields = differing_fields(names, frame.field_hashes, replayed_hashes)
-    if not steps and before is not None:
-        steps = _watch(cursor, frame.tick, before, replayed)
     if not steps:
         return Place(fields)
     recorded = split_short(frame.phase_hashes)
     phase = None
     if len(recorded) == len(steps):
         phase = next((step.phase for step, said in zip(steps, recorded, strict=True) if step.state_hash != said), None)
-    return Place(fields, phase, [step.phase for step in steps if fields and {*fields} & {*step.written}])
+    return Place(fields, phase, _writers(steps, fields))
+
+
+def place_between(fields: list[str], first: list[PhaseStep], second: list[PhaseStep]) -> Place:
+    """Where two runs of one tick part. fields: in which they differ at its end; first, second: what their phases did."""
+    for one, other in zip(first, second, strict=False):
+        if one.phase != other.phase:
+            break  # Two versions of the code, with other phases: what is behind cannot be compared.
+        if one.state_hash != other.state_hash:
+            return Place(fields, one.phase, _writers(first, fields))
+    return Place(fields, None, _writers(first, fields))
+
+
+def _writers(steps: list[PhaseStep], fields: list[str] | None) -> list[str]:
+    return [step.phase for step in steps if fields and {*fields} & {*step.written}]
+
+
+def phase_text(place: Place) -> str | None:
+    """The phase of the tick in words; None if nothing is known of it."""
+    if place.phase is not None:
+        return f"phase: {place.phase}"
+    if len(place.writers) == 1:
+        return f"phase: {place.writers[0]}, the only one that writes what differs"
+    if place.writers:
+        return f"phase: one of {', '.join(place.writers)}; a tape recorded with blame phases says which"
+    return None
 
 
 @attrs.frozen

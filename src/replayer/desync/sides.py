@@ -47,6 +47,10 @@ class Side:
     code: str | None = None
     start: int | None = None
 
+    def said(self, text: str) -> str:
+        """What went wrong on it, with its label unless it is just the present environment and code."""
+        return f"{self.label}: {text}" if self.environment or self.code is not None else text
+
 
 @attrs.frozen(eq=False)
 class Outcome:
@@ -68,6 +72,38 @@ class Outcome:
         if self.step is None:
             return None
         return (self.step.state.hash() if self.step.state is not None else None), self.step.raised
+
+
+@attrs.frozen
+class Searched:
+    """What the search for a bad tick came to.
+
+    Attributes:
+        first_bad: the first bad tick; None if there is none.
+        problems: why ticks before it could not be verified.
+    """
+
+    first_bad: int | None
+    problems: list[str]
+
+
+@attrs.frozen
+class Proved:
+    """What verifying a tape without a bad tick came to: of use where it is damaged or not sealed.
+
+    Attributes:
+        status: of the tape, as replayer.verify.Report has it, and so all others.
+        verified_ticks, tick_count, dropped_ticks: how many.
+        problems: damage.
+        unreached: first and last tick that could not be proved, and why.
+    """
+
+    status: str
+    verified_ticks: int
+    tick_count: int
+    dropped_ticks: int
+    problems: list[str]
+    unreached: list[tuple[int, int, str]]
 
 
 class Laboratory:
@@ -113,14 +149,18 @@ class Laboratory:
             return None
         return snapshot_from_plain(result["state"])
 
-    def first_bad(self, side: Side, progress: Callable[[float], None]) -> int | None:
-        """The first bad tick when this side verifies the tape. progress: told how far it is, from 0 to 1.
+    def search(self, side: Side, progress: Callable[[float], None]) -> Searched:
+        """Verify the tape on this side up to the first bad tick. progress: told how far it is, from 0 to 1.
 
         Raises SideFailedError if it cannot be run.
         """
         (result,) = self._run([self._job("verify", side)], [side], progress)
-        bad: int | None = result["first_bad"]
-        return bad
+        return Searched(**result)
+
+    def prove(self, side: Side) -> Proved:
+        """Say what this side proves of a tape that is damaged, or not sealed. Raises SideFailedError."""
+        (result,) = self._run([self._job("prove", side)], [side])
+        return Proved(**result)
 
     def __enter__(self) -> Self:
         return self
@@ -188,8 +228,8 @@ class Laboratory:
         if code or not answer.exists():
             text = self._said(self._started.index(process)).read_text(encoding="utf-8", errors="replace")
             last = (text.strip().splitlines() or [f"exit code {code}"])[-1][:_SHOWN_CHARS_MAX]
-            raise SideFailedError(f"{side.label}: the process that ran the step died: {last}")
+            raise SideFailedError(side.said(f"the process that ran the step died: {last}"))
         result: dict[str, Any] = msgpack.unpackb(answer.read_bytes(), strict_map_key=False)
         if "error" in result:
-            raise SideFailedError(f"{side.label}: {result['error']}")
+            raise SideFailedError(side.said(str(result["error"])))
         return result

@@ -1,7 +1,8 @@
 """The other process of ``replay explain``: it has an environment, or a version of the code, of its own.
 
 It reads a job, plain data in a file, makes the simulation, does the job and writes the result, plain data too. Jobs:
-"verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step.
+"verify" finds the first bad tick, "prove" says what verifying a damaged tape comes to, "state" makes the state at a tick,
+"trace" runs one traced step.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgpack
 
 from recorder.errors import RecordingError
@@ -20,11 +22,14 @@ from recorder.factories import Factory, load_factory
 from replayer.cursor import Cursor, MismatchError
 from replayer.desync.copies import in_a_copy
 from replayer.desync.ledger import snapshot_from_plain, snapshot_to_plain
-from replayer.desync.tracing import trace_step
+from replayer.desync.place import PhaseStep, watched_advance
+from replayer.desync.tracing import TracedStep, trace_step
 from replayer.intervals import list_intervals, run_intervals
 from replayer.tape import Tape
+from replayer.verify import verify_tape
 from replayer.worlds import make_simulation
 from sim.kernel.registry import ConfigError, UnknownWorldError
+from sim.kernel.state import Snapshot
 
 RUN_UP_S_MAX = 30.0  # For a used instance: how long it may run up to the tick.
 
@@ -48,9 +53,13 @@ def _do(job: dict[str, Any], answers: int) -> dict[str, Any]:
     _use_code(job["code"])
     factory: Factory | None = load_factory(job["sim"]) if job["sim"] is not None else None
     with Tape(job["tape"]) as tape:
+        if job["code"] is not None:
+            _ensure_used(job["code"], tape, factory)
         match job["what"]:
             case "verify":
                 result = _verify(tape, factory, answers)
+            case "prove":
+                result = _prove(tape, factory)
             case "state":
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 cursor.seek(job["tick"])
@@ -72,6 +81,27 @@ def _use_code(code: str | None) -> None:
         sim.worlds.__path__.insert(0, str(worlds))
 
 
+def _ensure_used(code: str, tape: Tape, factory: Factory | None) -> None:
+    """Raise ValueError if no module comes from the other version of the code: the present one would be run for it."""
+
+    def look() -> dict[str, Any]:  # In a copy: this process is to make its simulations as that of another side does.
+        make_simulation(tape, factory)
+        modules = list(sys.modules.items())
+        return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}
+
+    if not in_a_copy(look)["used"]:
+        raise ValueError("no module of the simulation is there, so that the present code would be run")
+
+
+def _is_from(folder: Path, name: str, file: Any) -> bool:
+    """Whether a module was found because of a folder in sys.path, and not anywhere below it."""
+    if not isinstance(file, str):
+        return False
+    path = Path(file)
+    place = path.parent if path.stem == "__init__" else path.with_name(path.name.partition(".")[0])
+    return place.resolve() == folder.resolve().joinpath(*name.split("."))
+
+
 def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]:
     intervals = list_intervals(tape)
     done, total = 0, max(1, tape.last_tick - tape.first_tick)
@@ -79,11 +109,25 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
     def tell(ahead: int) -> None:
         os.write(answers, f"{min(1.0, (done + ahead) / total)}\n".encode())
 
+    problems: list[str] = []
     for result in run_intervals(tape, factory, intervals, 1, tell):
+        problems += [str(problem) for problem in (result.keyframe_problem, result.problem) if problem is not None]
         if result.bad_tick is not None:
-            return {"first_bad": result.bad_tick}
+            return {"first_bad": result.bad_tick, "problems": problems}
         done += result.interval.final_tick - result.interval.place.tick
-    return {"first_bad": None}
+    return {"first_bad": None, "problems": problems}
+
+
+def _prove(tape: Tape, factory: Factory | None) -> dict[str, Any]:
+    report = verify_tape(tape.path, factory)
+    return {
+        "status": report.status,
+        "verified_ticks": report.verified_ticks,
+        "tick_count": report.tick_count,
+        "dropped_ticks": report.dropped_ticks,
+        "problems": [str(problem) for problem in report.problems],
+        "unreached": [[range_.first_tick, range_.last_tick, range_.why] for range_ in report.unreached],
+    }
 
 
 def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str, Any]:
@@ -116,4 +160,18 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
     if cursor.state.hash() != before.hash():
         return {"gave_up": f"its state at tick {tick - 1:,} is not the recorded one"}
     step = trace_step(cursor.simulation, tape.frame(tick).inputs)
+    step = attrs.evolve(step, phases=_phases(cursor, before, step))
     return {"step": step.to_plain(), "hash": step.state.hash() if step.state is not None else None}
+
+
+def _phases(cursor: Cursor, before: Snapshot, step: TracedStep) -> list[PhaseStep]:
+    """What the phases of the step do, in a copy of this process; nothing if watching them changes what it gives."""
+    if step.state is None or not getattr(cursor.simulation, "phases", None):
+        return []
+
+    def watch() -> dict[str, Any]:
+        steps = watched_advance(cursor, before)
+        return {"phases": [list(attrs.astuple(phase)) for phase in steps], "hash": cursor.state.hash()}
+
+    watched = in_a_copy(watch)
+    return [PhaseStep(*parts) for parts in watched["phases"]] if watched["hash"] == step.state.hash() else []

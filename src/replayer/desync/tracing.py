@@ -17,6 +17,7 @@ from replayer.desync.copies import in_a_copy
 from replayer.desync.ledger import Trace, snapshot_from_plain, snapshot_to_plain
 from replayer.desync.line_events import OwnCode, listening
 from replayer.desync.line_ledger import LineLedger
+from replayer.desync.place import PhaseStep
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
@@ -35,6 +36,7 @@ class TracedStep:
         trace: of the traced step.
         is_same: whether the traced step gave the same.
         note: what must be said of the tracing, in a sentence; None if there is nothing.
+        phases: what each phase of the untraced step did; none if it has none that can be watched.
     """
 
     state: Snapshot | None
@@ -42,6 +44,7 @@ class TracedStep:
     trace: Trace
     is_same: bool
     note: str | None
+    phases: list[PhaseStep] = attrs.field(factory=list)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
@@ -51,13 +54,16 @@ class TracedStep:
             "trace": self.trace.to_plain(),
             "is_same": self.is_same,
             "note": self.note,
+            "phases": [list(attrs.astuple(phase)) for phase in self.phases],
         }
 
     @staticmethod
     def from_plain(plain: dict[str, Any]) -> TracedStep:
         """What to_plain made."""
         state = snapshot_from_plain(plain["state"]) if plain["state"] is not None else None
-        return TracedStep(state, plain["raised"], Trace.from_plain(plain["trace"]), plain["is_same"], plain["note"])
+        phases = [PhaseStep(*parts) for parts in plain["phases"]]
+        trace = Trace.from_plain(plain["trace"])
+        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], phases)
 
 
 def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:

@@ -527,8 +527,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "other").mkdir()
     for fault in [*FAULTS, *SOUND, *OTHERS]:
         (folder / f"{fault.module}.py").write_text(module(fault.body))
-        if fault.other is not None:
-            (folder / "other" / f"{fault.module}.py").write_text(module(fault.other))
+        other = fault.body if fault in SOUND else fault.other
+        if other is not None:
+            (folder / "other" / f"{fault.module}.py").write_text(module(other))
     (folder / "saver.py").write_text(SAVER)
     (folder / "other" / "saver.py").write_text(SAVER.replace("food * 2", "food * 3"))
     record(folder, [*(fault.module for fault in [*FAULTS, *SOUND, *OTHERS] if fault.seed is None), "saver"])
