@@ -35,6 +35,7 @@ from recorder.reading import OpenTape
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.resumable import ensure_first_file
 from recorder.resume import resume as resume_tape
+from recorder.scenarios.running import raced_inputs
 from recorder.scenarios.violations import Violations
 from recorder.settings import TICKS_MAX, make_settings
 from sim.kernel.registry import ConfigError, find_world
@@ -182,14 +183,20 @@ def run(
     by_role = loaded.provocation is not None
     course = course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role)
     recorder = _start(output, loaded, settings, changes=changes, notes=_notes(tick_count, players, inputs))
+    _say_what(loaded, tick_count, recorder, quiet=quiet, is_named=output is not None)
+    found = Violations()
+    with raced_inputs(recorder.simulation, course.inputs) as fed:
+        fed_course = attrs.evolve(course, inputs=fed)
+        code = run_and_report(recorder, fed_course, tick_count, quiet=quiet, ticks_a_second=realtime, watch=found.watch)
+    return code or found.leave_behind(Path(recorder.path), loaded, players, inputs, quiet=quiet)
+
+
+def _say_what(loaded: Scenario, ticks: int, recorder: Recorder, *, quiet: bool, is_named: bool) -> None:
     if not quiet:
         what = f"{loaded.name} (world {loaded.world.name}, seed {loaded.config.get('seed', 0)})"
-        say(f"recording {what}, {counted(tick_count, 'tick')} → {recorder.path}")
-    elif output is None:
+        say(f"recording {what}, {counted(ticks, 'tick')} → {recorder.path}")
+    elif not is_named:
         say(str(recorder.path))  # Nobody could know it otherwise.
-    found = Violations()
-    code = run_and_report(recorder, course, tick_count, quiet=quiet, ticks_a_second=realtime, watch=found.watch)
-    return code or found.leave_behind(Path(recorder.path), loaded, players, inputs, quiet=quiet)
 
 
 def _notes(ticks: int, players: dict[str, str], inputs: Path | None) -> dict[str, Any]:
@@ -263,7 +270,9 @@ def resume(
             + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
     found_violations = Violations()
-    code = run_and_report(recorder, plan.course, plan.last_tick, quiet=quiet, watch=found_violations.watch)
+    with raced_inputs(recorder.simulation, plan.course.inputs) as fed:
+        course = attrs.evolve(plan.course, inputs=fed)
+        code = run_and_report(recorder, course, plan.last_tick, quiet=quiet, watch=found_violations.watch)
     found_violations.say()
     return code or found_violations.exit_code
 

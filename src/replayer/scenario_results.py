@@ -130,7 +130,7 @@ def _events_again(tape: Tape, simulation: ScenarioSimulation, config: ScenarioCo
     raced = config.execution.backend == "threaded"
     for tick in range(1, tape.last_tick + 1):
         inputs = tape.frame(tick).inputs
-        if raced and isinstance(inputs, Mapping) and set(inputs) == {"order"}:
+        if raced and isinstance(inputs, Mapping) and set(inputs) == {"race"}:
             inputs = None
         simulation.step(inputs)
         yield from ((tick, event) for event in simulation.events())

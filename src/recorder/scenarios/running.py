@@ -19,7 +19,7 @@ from recorder.scenarios.checkpoints import FOLDER, Checkpoint, Checkpoints, resu
 from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError
 from sim.kernel.state import State
-from sim.scenario.config import ScenarioConfig, read_scenario_config
+from sim.scenario.config import Execution, ScenarioConfig, read_scenario_config
 from sim.scenario.identity import scenario_hash
 from sim.scenario.load import load_scenario
 from sim.scenario.monitors import PropertyFunction
@@ -135,7 +135,7 @@ class _Plan:
         with ExitStack() as stack:
             if recorder is not None:
                 stack.enter_context(recorder)
-            inputs_at = stack.enter_context(_inputs_of(self.staged, self.config, self.inputs))
+            inputs_at = stack.enter_context(raced_inputs(self.staged, self.inputs or (lambda *_: None)))
             while tick < self.last_tick and _end_of(self.staged) is None:
                 given = inputs_at(tick + 1, self.staged.state)
                 try:
@@ -176,11 +176,11 @@ def _end_of(staged: ScenarioSimulation) -> tuple[str, str] | None:
 
 
 @contextmanager
-def _inputs_of(staged: ScenarioSimulation, config: ScenarioConfig, inputs: InputsOf | None) -> Iterator[InputsOf]:
-    """What the run is fed with; of the threaded backend, also the order in which roles are advanced."""
-    is_raced = config.execution.backend == "threaded" and hasattr(staged.inner, "router")
-    if not is_raced:
-        yield inputs if inputs is not None else lambda *_: None
+def raced_inputs(simulation: Any, inputs: InputsOf) -> Iterator[InputsOf]:
+    """What a run is fed with: of a world with messages on the threaded backend, the order in which roles are advanced."""
+    execution = simulation.config.execution if isinstance(simulation, ScenarioSimulation) else Execution()
+    if execution.backend != "threaded" or not hasattr(simulation.inner, "router"):
+        yield inputs
         return
-    with RacedOrders(staged.inner, staged.roles, config.execution) as orders:
-        yield lambda *_: {"order": orders.order()}
+    with RacedOrders(simulation.inner, simulation.roles, execution) as orders:
+        yield lambda *_: {"race": orders.order()}

@@ -1,8 +1,8 @@
 """The threaded backend: in which order roles are advanced is decided by threads that race, and becomes an input.
 
 What a step does follows from its inputs alone; so the order in which threads come in is given to the step as part of
-them, and a tape of a threaded run replays bit for bit. With a concurrency of 1 there is nothing to race for: the order
-is the canonical one.
+them, {"race": [role, ...]}, and a tape of a threaded run replays bit for bit. Which roles go on in a round is still the
+scheduler's business: with a concurrency of 1 there is nothing to race for.
 """
 
 from __future__ import annotations
@@ -20,17 +20,12 @@ class RacedOrders:
 
     def __init__(self, world: Any, roles: Sequence[str], execution: Execution) -> None:
         self._world, self._roles = world, roles
-        self._concurrency = execution.scheduler_concurrency
         self._threads = ThreadPoolExecutor(execution.worker_threads, thread_name_prefix="roles")
 
     def order(self) -> list[str]:
-        """The roles in the order in which their threads came in; each look at the state and change nothing."""
-        found: list[str] = []
-        for start in range(0, len(self._roles), self._concurrency):
-            group = self._roles[start : start + self._concurrency]
-            racing = {self._threads.submit(self._world.sample, role): role for role in group}
-            found += [racing[done] for done in as_completed(racing) if done.result() is not None]
-        return found
+        """The roles in the order in which their threads came in; each looks at the state and changes nothing."""
+        racing = {self._threads.submit(self._world.sample, role): role for role in self._roles}
+        return [racing[done] for done in as_completed(racing) if done.exception() is None]
 
     def __enter__(self) -> Self:
         return self

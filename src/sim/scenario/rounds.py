@@ -75,6 +75,7 @@ class ScenarioSimulation:
                 setattr(self, name, getattr(inner_of(self.inner), name))
         self.roles: Sequence[str] = roles_of(self.inner, config)
         config.check_roles(self.roles)
+        self._check_execution()
         self._seams: MessageRoles | InputRoles = self._make_seams()
         self._make_parts(functions or {})
         self._needs_figures = any(one.kind in {"always", "liveness"} for one in config.properties)
@@ -88,6 +89,13 @@ class ScenarioSimulation:
         self._check_figures()
 
     # --- how it is put together
+
+    def _check_execution(self) -> None:
+        """Raise ConfigError if the world advances another number of roles at once than the threaded backend is told."""
+        execution, own = self.config.execution, getattr(self.inner, "concurrency", None)
+        if execution.backend == "threaded" and own is not None and own != execution.scheduler_concurrency:
+            problem = f"the world advances {own} roles in a round, found {execution.scheduler_concurrency}"
+            raise ConfigError("execution.scheduler_concurrency", problem)
 
     def _make_seams(self) -> MessageRoles | InputRoles:
         if hasattr(self.inner, "router"):

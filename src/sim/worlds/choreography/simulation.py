@@ -64,8 +64,9 @@ class Choreography:
     def step(self, inputs: Any) -> None:
         """Advance by one round.
 
-        inputs: None, or {"order": [role, …]}: who is advanced and in which order, instead of what the scheduler says;
-        also a list of at most one such table. ValueError, and nothing has changed, for anything else.
+        inputs: None; or {"order": [role, …]}: who is advanced and in which order, instead of what the scheduler says; or
+        {"race": [role, …]}: in which order those go on that the scheduler picks; also a list of at most one such table.
+        ValueError, and nothing has changed, for anything else.
         """
         run_phases(self.phases, inputs)
 
@@ -74,7 +75,7 @@ class Choreography:
         self._events = []
 
     def _run_machine(self, inputs: Any) -> None:
-        order = self._read_order(inputs)
+        order, race = self._read_order(inputs, "order"), self._read_order(inputs, "race")
         state, config = self.state, self.config
         self._events = []
         state["tick"][...] += 1
@@ -85,25 +86,35 @@ class Choreography:
         picked = pick(state, config.scheduler, live, round_.able)
         if order is not None:
             picked = [number for number in order if number in live]
+        elif race is not None:
+            picked.sort(key=lambda number: (number not in race, race.index(number) if number in race else 0))
         for number in picked:
             round_.advance(number)
         note_round(state, config.scheduler, live, picked)
         write_buffers(state, queues)
         self.paused = frozenset()
 
-    def _read_order(self, inputs: Any) -> list[int] | None:
+    @property
+    def concurrency(self) -> int:
+        """How many roles go on in a round at most."""
+        return self.config.scheduler.concurrency
+
+    def _read_order(self, inputs: Any, wanted: str) -> list[int] | None:
+        """The roles under a key, by number; None if the inputs have another one."""
         if inputs is None or inputs in ([], {}):
             return None
         given = inputs[0] if isinstance(inputs, list) and len(inputs) == 1 else inputs
-        match given:
-            case {"order": list(order), **rest} if not rest:
-                for role in order:
-                    if not isinstance(role, str) or role not in self._numbers:
-                        raise ValueError(f"order: {role!r} is none of the roles {', '.join(self.roles)}")
-                if len(set(order)) < len(order):
-                    raise ValueError(f"order: a role stands twice in {order}")
-                return [self._numbers[role] for role in order]
-        raise ValueError(f'{{"order": [role, …]}} was expected, found {str(inputs)[:80]}')
+        if not isinstance(given, dict) or len(given) != 1 or not isinstance(order := next(iter(given.values())), list):
+            raise ValueError(f'{{"order": [role, …]}} was expected, found {str(inputs)[:80]}')
+        key = next(iter(given))
+        if key not in ("order", "race"):
+            raise ValueError(f'{{"order": [role, …]}} was expected, found {str(inputs)[:80]}')
+        for role in order:
+            if not isinstance(role, str) or role not in self._numbers:
+                raise ValueError(f"{key}: {role!r} is none of the roles {', '.join(self.roles)}")
+        if len(set(order)) < len(order):
+            raise ValueError(f"{key}: a role stands twice in {order}")
+        return [self._numbers[role] for role in order] if key == wanted else None
 
     def _route(self, message: Message) -> Message | None:
         return message if self.router is None else self.router(message)
