@@ -249,7 +249,9 @@ class ScenarioSimulation:
             figures["distance_to_equilibrium"] = distance_to_equilibrium(samples)
             telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self, "telemetry", None)
             figures |= telemetry() if telemetry is not None else {}
-        buffered, depths = self._seams.buffered_by_session(), self._seams.depths()
+        kinds = {one.kind for one in self.config.properties}
+        buffered = self._seams.buffered_by_session() if "buffer_bound" in kinds else {}
+        depths = self._seams.depths() if "type_monotonicity" in kinds else {}
         return Look(tick, figures, samples, self._events, buffered, depths, self.state)
 
     # --- the state

@@ -160,6 +160,24 @@ class Choreography:
         """How many messages are in buffers."""
         return sum(map(len, read_buffers(self.state)))
 
+    def buffered_by_session(self) -> dict[int, int]:
+        """The same by session."""
+        counts = dict.fromkeys(range(self.config.sessions), 0)
+        queues = read_buffers(self.state)
+        for (sender, _), place in self._channels.items():
+            counts[sender // len(self.programs)] += len(queues[place])
+        return counts
+
+    def depths(self) -> dict[int, int]:
+        """The most steps that the roles of each session have still to do; empty for a protocol with an endless loop."""
+        measures = self._find_measures()
+        if measures.depths is None:
+            return {}
+        size, found = len(self.programs), dict.fromkeys(range(self.config.sessions), 0)
+        for role, place in enumerate(self.state["roles.place"].tolist()):
+            found[role // size] += measures.depths[role % size][place]
+        return found
+
     def events(self) -> Sequence[Event]:
         """What happened in the last step, in order: machine first, then the calls of the field model."""
         return tuple(self._events)
@@ -175,16 +193,19 @@ class Choreography:
 
     def progress(self) -> dict[str, Any]:
         """How much is done and left, see progress.py; what has no figure for this protocol is None."""
-        if self._measures is None:
-            self._measures = Measures.of(self.programs)
         return report(
-            self._measures,
+            self._find_measures(),
             places=self.state["roles.place"].tolist(),
             sessions=self.config.sessions,
             buffered=self.buffered_count(),
             productive=int(self.state["productive_steps"]),
             capacity=self.config.buffer_capacity,
         )
+
+    def _find_measures(self) -> Measures:
+        if self._measures is None:
+            self._measures = Measures.of(self.programs)
+        return self._measures
 
     def telemetry(self) -> Mapping[str, int | float]:
         """The figures of the present tick: roles by status, messages sent and waiting, productive steps."""

@@ -9,7 +9,7 @@ import pytest
 from sim.scenario.around import restage
 from sim.scenario.corruption import corrupt
 from sim.worlds.choreography import Choreography
-from sim.worlds.choreography.builder import loop, protocol, send
+from sim.worlds.choreography.builder import again, loop, protocol, send
 from sim.worlds.choreography.payload import find_mismatch
 from sim.worlds.choreography.q32 import HIGHEST, LOWEST, ONE
 
@@ -91,3 +91,43 @@ def test_a_slow_network_delivers_later() -> None:
         ["B received 2"],
         [],
     ]
+
+
+def test_sessions_are_told_apart() -> None:
+    """Messages that wait and steps that are left, by session; properties of one session look at that one only."""
+    world = Choreography(
+        {
+            "sessions": 2,
+            "protocol": protocol(["A", "B"], send("A", "B", "x"), send("A", "B", "y")),
+            "scheduler": {"concurrency": 1, "policy": "round_robin"},
+        }
+    )
+    assert (world.depths(), world.buffered_by_session()) == ({0: 4, 1: 4}, {0: 0, 1: 0})
+    world.step({"order": ["A.1"]})
+    world.step({"order": ["A.1"]})
+    assert (world.depths(), world.buffered_by_session()) == ({0: 4, 1: 2}, {0: 0, 1: 2})
+    world.step({"order": ["B.1"]})
+    assert (world.depths(), world.buffered_by_session()) == ({0: 4, 1: 1}, {0: 0, 1: 1})
+    endless = Choreography({"protocol": protocol(["A", "B"], loop("r", send("A", "B", "x"), again("r")))})
+    assert endless.depths() == {}
+
+
+@pytest.mark.parametrize("race", [["A.0", "A.1"], ["A.1", "A.0"], []])
+def test_a_race_orders_those_that_the_scheduler_picks(race: list[str]) -> None:
+    """Who goes on is the scheduler's business; with one at a time there is nothing to race for."""
+
+    def events(concurrency: int, inputs: Any) -> list[Any]:
+        world = Choreography(
+            {
+                "sessions": 2,
+                "protocol": protocol(["A", "B"], send("A", "B", "x")),
+                "scheduler": {"concurrency": concurrency, "policy": "progress_aware"},
+            }
+        )
+        world.step(inputs)
+        return [event["role"] for event in world.events() if event["kind"] == "sent"]
+
+    assert events(2, {"race": race}) == (race or ["A.0", "A.1"])
+    assert events(1, {"race": race}) == events(1, None) == ["A.0"]
+    with pytest.raises(ValueError, match="race: 'C' is none of the roles"):
+        events(1, {"race": ["C"]})
