@@ -120,7 +120,8 @@ def run_canonical_replay(tape: Tape, world: Factory | None = None) -> CanonicalR
         rebuild_events(tape, world), _kept(again, told), exact=config.execution.regime != "threaded_envelope_bounded"
     )
     final_hash = f"{simulation.state.hash():016x}"
-    result = _fold(tape, config, iter(told), None)
+    progress = getattr(simulation.inner, "progress", None)
+    result = _fold(tape, config, iter(told), progress() if progress is not None else None)
     canonical = attrs.evolve(result, regime="canonical_exact", final_hash=final_hash)
     return CanonicalReplay(canonical, comparison, final_hash == result.final_hash)
 

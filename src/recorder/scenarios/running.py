@@ -16,6 +16,7 @@ from recorder.courses import course_of
 from recorder.recorder import Recorder
 from recorder.resume import resume
 from recorder.scenarios.checkpoints import FOLDER, Checkpoint, Checkpoints, resume_checkpoint
+from recorder.session import exception_text
 from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError
 from sim.kernel.state import State
@@ -141,7 +142,9 @@ class _Plan:
                 try:
                     step(given)
                 except Exception as raised:  # noqa: BLE001 - the world's own mistake; the run is over, and says why.
-                    error = f"tick {tick + 1}: {type(raised).__name__}: {raised}"
+                    error = exception_text(raised)
+                    if recorder is not None:
+                        recorder.close({"reason": "exception", "exception": error})
                     break
                 tick += 1
                 events += [(tick, event) for event in self.staged.events()]
@@ -166,7 +169,7 @@ class _Plan:
             progress=progress() if progress is not None else None,
             checkpoints=tuple(str(one.path) for one in checkpoints.written),
             checkpoint_error=checkpoints.error,
-            error=error,
+            error=f"tick {tick + 1}: {error}" if error is not None else None,
         )
 
 
