@@ -1,13 +1,11 @@
 """Write a finding down: one folder with a report to read and the states and inputs to look into.
 
-The folder is written under another name first and then renamed, so that it is there whole or not at all. A dump of
-the same tick of the same tape replaces the one before.
+What is there already is never written over: see dump_folder.py.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import numpy as np
 from recorder.environment import describe_environment
 from replayer.desync.differences import write_differences
 from replayer.desync.draws import finding_lines
+from replayer.desync.dump_folder import keep_folder
 from replayer.desync.dump_tapes import write_tapes
 from replayer.desync.finding import FieldDifference, Finding
 from replayer.show import to_json
@@ -36,21 +35,23 @@ def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path |
 
 
 def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
-    """Write the dump of a finding into folder and return its path.
+    """Write the dump of a finding into folder and return its path, which has a number if there is another already.
 
     Raises OSError if the folder cannot be written.
     """
-    target = folder / f"{tape.path.stem}.desync-{finding.tick}"
-    beside = target.with_name(target.name + ".part")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    (beside / "report.md").write_text("\n".join(report_lines(tape, finding)) + "\n", encoding="utf-8")
-    (beside / "finding.json").write_text(json.dumps(_as_json(tape, finding), indent=2) + "\n", encoding="utf-8")
+    return keep_folder(
+        folder / f"{tape.path.stem}.desync-{finding.tick}", lambda part: _write_files(part, tape, finding)
+    )
+
+
+def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
+    (folder / "report.md").write_text("\n".join(report_lines(tape, finding)) + "\n", encoding="utf-8")
+    (folder / "finding.json").write_text(json.dumps(_as_json(tape, finding), indent=2) + "\n", encoding="utf-8")
     frames = [
         {"tick": frame.tick, "hash": f"{frame.state_hash:016x}", "inputs": to_json(frame.inputs)}
         for frame in finding.frames
     ]
-    (beside / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
+    (folder / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
     states = {
         "before": finding.before,
         "replayed": finding.replayed,
@@ -59,14 +60,10 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
     }
     for name, state in states.items():
         if state is not None:
-            write_state(beside / f"{name}.npz", state)
+            write_state(folder / f"{name}.npz", state)
     if finding.compared_recorded is not None and finding.compared_replayed is not None:
-        write_differences(beside / "differences.csv", finding.compared_recorded, finding.compared_replayed)
-    write_tapes(beside, tape, finding)
-    if target.exists():
-        shutil.rmtree(target)
-    beside.rename(target)
-    return target
+        write_differences(folder / "differences.csv", finding.compared_recorded, finding.compared_replayed)
+    write_tapes(folder, tape, finding)
 
 
 def write_state(path: Path, state: Snapshot) -> None:
