@@ -10,6 +10,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from replayer.cursor import Cursor
+from replayer.desync.apart import earlier_hash, given_apart
 from replayer.desync.causes import with_causes
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
@@ -21,6 +22,7 @@ from replayer.worlds import Factory, make_simulation
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
 
 _KEYFRAMES_NAMED = 10
+APART_BYTES_MAX = 256 << 20  # Of a state: four of them are handed from one process to the other, in one message.
 
 
 @attrs.frozen
@@ -192,12 +194,21 @@ def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingErro
 
 
 def _find_desync(tape: Tape, world: Factory | None, bad_tick: int, actual_hash: int) -> Finding:
-    """Look into the first bad tick, with fresh simulations."""
+    """Look into the first bad tick, with fresh simulations, in a copy of this process, which stays as it is.
+
+    Of a large state the copy would cost too much: what this process keeps in globals is then not as before.
+    """
 
     def make_cursor() -> Cursor:
         return Cursor(tape, make_simulation(tape, world))
 
-    return with_causes(find_desync(make_cursor(), bad_tick, actual_hash, make_cursor), make_cursor)
+    def find() -> Finding:
+        earlier = earlier_hash(make_cursor, bad_tick)
+        return with_causes(find_desync(make_cursor(), bad_tick, actual_hash, make_cursor), tape, earlier)
+
+    if make_cursor().state.layout.size_bytes > APART_BYTES_MAX:
+        return find()
+    return given_apart(find)
 
 
 def check_seal(tape: Tape) -> list[RecordingError]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.frame import Frame
+from replayer.desync.apart import hashes_apart
 from replayer.desync.place import Place, find_place, watched_advance
 from sim.kernel.changes import differing_rows
 from sim.kernel.hash_tree import BLOCK_BYTES
@@ -101,13 +102,15 @@ def find_desync(
     """Re-simulate the interval before bad_tick, whose hash was seen to be actual_hash, and look at the first wrong tick.
 
     The cursor stands at no tick afterwards. make_cursor: another one with a fresh simulation, to run the interval once
-    more; if it is given, the cursor's is fresh, too, and bad_tick was the first wrong one when it was seen.
+    more, in a copy of this process as it is now; if it is given, the cursor's is fresh, too, and bad_tick was the first
+    wrong one when it was seen.
 
     Raises MissingTickError if no keyframe before bad_tick can be read, SimulationFailedError if the simulation raises.
     """
     tape = cursor.tape
     # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
     start_tick = cursor.place_before(max(bad_tick - 1, tape.first_tick))
+    again = hashes_apart(make_cursor, start_tick, bad_tick) if make_cursor is not None else None
     tick, matched = start_tick, True
     replayed, before = cursor.state.snapshot(), None
     hashes: list[int] = []
@@ -134,7 +137,7 @@ def find_desync(
     if note is None and (
         (make_cursor is not None and tick != bad_tick)
         or _hash_at(cursor, bad_tick - start_tick, hashes) not in (None, actual_hash)
-        or (make_cursor is not None and not _gives(make_cursor(), start_tick, hashes))
+        or (again is not None and again[: len(hashes)] != hashes)
     ):
         note = NOT_DETERMINISTIC
     place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else Place()
@@ -165,19 +168,6 @@ def _hash_at(cursor: Cursor, count: int, hashes: list[int]) -> int | None:
     except (CorruptError, TornError, MissingTickError, SimulationFailedError):
         return None
     return hashes[count - 1] if len(hashes) >= count else None
-
-
-def _gives(cursor: Cursor, start_tick: int, hashes: list[int]) -> bool:
-    """Whether running on from start_tick gives these hashes."""
-    try:
-        cursor.place_before(start_tick)
-        for state_hash in hashes:
-            cursor.advance()
-            if cursor.state.hash() != state_hash:
-                return False
-    except SimulationFailedError:
-        return False  # It got this far before.
-    return True
 
 
 def _compare_at_next_keyframe(
