@@ -124,7 +124,9 @@ def _error_text(found: FieldDrift) -> str:
         return found.note
     if found.not_finite and found.max_ulp == 0:  # Floats whose bytes differ are one ULP apart or more.
         elements = f"{counted(found.not_finite, 'element')} {'is' if found.not_finite == 1 else 'are'}"
-        return f"{counted(found.row_count, 'row')}, {elements} NaN or infinite on one side or both: no error can be given"
+        return (
+            f"{counted(found.row_count, 'row')}, {elements} NaN or infinite on one side or both: no error can be given"
+        )
     ulp = "" if found.max_ulp is None else f", {found.max_ulp:,} ULP"
     lost = f", {found.not_finite:,} not finite" if found.not_finite else ""
     return (

@@ -6,12 +6,11 @@ difference. Generators of random numbers that belong to the process are seeded a
 
 from __future__ import annotations
 
-import pickle
 import random
 import signal
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,26 +20,7 @@ from replayer.desync.copies import in_a_copy
 if TYPE_CHECKING:
     from replayer.cursor import Cursor
 
-Given = TypeVar("Given")
 MakeCursor = Callable[[], "Cursor"]
-
-
-def given_apart(work: Callable[[], Given]) -> Given:
-    """What work gives in a copy of this process. Raises what it raises, or RuntimeError if the copy died."""
-
-    def packed() -> dict[str, Any]:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for the original to speak of.
-        try:
-            given = work()
-        except RecordingError as error:
-            return {"raised": pickle.dumps(error)}
-        return {"given": pickle.dumps(given, protocol=pickle.HIGHEST_PROTOCOL)}
-
-    answer = in_a_copy(packed)
-    if "raised" in answer:
-        raise pickle.loads(answer["raised"])  # noqa: S301 - our own copy's
-    given: Given = pickle.loads(answer["given"])  # noqa: S301
-    return given
 
 
 def hashes_apart(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> list[int] | None:

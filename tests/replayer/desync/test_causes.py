@@ -48,7 +48,7 @@ class Words(Calls):
     def step(self, inputs: Any) -> None:  # noqa: ARG002
         self.state["tick"][()] += 1
         if self.state["tick"] == 90:
-            for word in {"oak", "elm", "birch", "lime", "ash", "fir", "yew"}:
+            for word in {"oak", "elm", "birch", "lime", "ash", "fir", "yew"}:  # noqa: PLC0208 - the defect
                 self.state["x"][1] = self.state["x"][1] * 7 + ord(word[1])
 
 
@@ -93,7 +93,7 @@ def test_a_global_of_a_module_is_state_outside_of_the_state() -> None:
         assert tested["a step that"].suspicious is False
         assert tested["state outside of"].suspicious is True
         assert "from the keyframe at tick 0 this tick is re-simulated right" in str(finding.note)
-        assert HIDDEN_STATE == tested["state outside of"].cause
+        assert tested["state outside of"].cause == HIDDEN_STATE
 
 
 def test_an_edit_is_neither() -> None:
