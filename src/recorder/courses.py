@@ -142,6 +142,4 @@ def _lines(path: Path, form: str) -> Iterator[tuple[int, int, Any]]:
 
 
 def _unfit(path: Path, number: int, form: str) -> UsageError:
-    return UsageError(
-        f'{path}, line {number}: {{"tick": 5, "inputs": {form}}} was expected, with a tick from 1 on'
-    )
+    return UsageError(f'{path}, line {number}: {{"tick": 5, "inputs": {form}}} was expected, with a tick from 1 on')

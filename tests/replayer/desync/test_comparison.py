@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import replayer.cli
-import small_worlds
 from recorder import Recorder
+from replayer.cursor import Cursor
 from replayer.desync.anatomy import anatomize
 from replayer.desync.comparison import compare_states, row_lines
 from replayer.desync.differences import LINES_MAX, write_differences
-from replayer.cursor import Cursor
 from replayer.tape import Tape
 from replayer.verify import verify_tape
 from replayer.worlds import make_simulation
 from sim import Blob, Field, Schema, State, Table
 
+import small_worlds
 from oracle.command_lines import run
 
 
@@ -232,8 +232,7 @@ def test_sorts_of_nan_are_told_apart() -> None:
     assert found == [
         ["[1] recorded nan (bits 7ff8000000000000), replayed nan (bits fff8000000000000)"],
         [
-            "[0] recorded [0.0, 0.0, nan] (bits of number 2 7fc00000), "
-            "replayed [0.0, 0.0, nan] (bits of number 2 ffc00000)"
+            "[0] recorded [0.0, 0.0, nan] (bits of number 2 7fc00000), replayed [0.0, 0.0, nan] (bits of number 2 ffc00000)",
         ],
     ]
 
