@@ -11,21 +11,35 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class _Outlet(io.FileIO):
-    """A pipe or socket to write to. If its reader goes away, all that comes goes nowhere, without an error."""
+class _Outlet(io.TextIOWrapper):
+    """Text for a pipe or socket. If its reader goes away, all that comes goes nowhere, without an error.
+
+    What lies below is not in Python, so that an interrupt comes before or after a write, and not in its middle.
+    """
 
     reader_left = False
 
-    def write(self, data: Any, /) -> int:
+    def write(self, text: str, /) -> int:
         """Write as a file does, or not at all."""
         try:
-            return super().write(data) or 0
+            return super().write(text)
         except (BrokenPipeError, ConnectionResetError):
-            self.reader_left = True
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self.fileno())  # Child processes and libraries that write by themselves, too.
-            os.close(null)
-            return memoryview(data).nbytes
+            self._go_on_unread()
+            return len(text)
+
+    def flush(self) -> None:
+        """Likewise."""
+        try:
+            super().flush()
+        except (BrokenPipeError, ConnectionResetError):
+            self._go_on_unread()
+
+    def _go_on_unread(self) -> None:
+        self.reader_left = True
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self.fileno())  # Child processes and libraries that write by themselves, too.
+        os.close(null)
+        super().flush()
 
 
 @contextmanager
@@ -44,8 +58,7 @@ def patient_streams() -> Iterator[None]:
 
 def ensure_reader() -> None:
     """For what goes on for ever: raise BrokenPipeError if nobody reads stdout any more."""
-    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
-    if isinstance(raw, _Outlet) and raw.reader_left:
+    if isinstance(sys.stdout, _Outlet) and sys.stdout.reader_left:
         raise BrokenPipeError
 
 
@@ -59,8 +72,8 @@ def _patient(stream: Any) -> Any:
         return stream  # No file of the system's, or a closed one.
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return stream
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Outlet(stream.fileno(), "w", closefd=False)),
+    return _Outlet(
+        io.BufferedWriter(io.FileIO(stream.fileno(), "w", closefd=False)),
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,
