@@ -31,6 +31,7 @@ from recorder.errors import (
     UnsupportedVersionError,
     WriterFailedError,
 )
+from recorder.outlets import patient_streams
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
 WHOLE_MAX = (1 << 63) - 1  # What a tape's numbers hold, a seed's included.
@@ -91,12 +92,13 @@ def run_app(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without × or → gets a ? and no traceback.
+    code = SAME
     try:
-        code = _run(app, arguments, on_error, unnamed)
-        if sys.stdout is not None:
-            sys.stdout.flush()  # Now, and not when the interpreter ends, which has lines of its own for a failure.
-    except BrokenPipeError:
-        code = SAME  # The reader of our output went away, as `| head` does: nothing is left to be said.
+        with patient_streams():
+            code = _run(app, arguments, on_error, unnamed)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # Now, and not when the interpreter ends, which has lines of its own for a failure.
+    except BrokenPipeError:  # Whoever follows something for ever ends with its reader.
         _silence(sys.stdout)
         _silence(sys.stderr)
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,31 @@ def read_inputs(path: Path) -> dict[int, list[Any]]:
     Lines of one tick add up; empty lines are passed over. Raises UsageError, naming the line, and OSError.
     """
     inputs: dict[int, list[Any]] = {}
+    for number, tick, sent in _lines(path, "[...]"):
+        if not isinstance(sent, list):
+            raise _unfit(path, number, "[...]")
+        inputs.setdefault(tick, []).extend(sent)
+    return inputs
+
+
+def read_plain_inputs(path: Path) -> dict[int, Any]:
+    """Likewise for simulations that take anything else: a number, a text, an object. Lists of one tick add up.
+
+    Raises UsageError, naming the line, also for a tick that has two lines which are not lists, and OSError.
+    """
+    inputs: dict[int, Any] = {}
+    for number, tick, sent in _lines(path, "..."):
+        if tick not in inputs:
+            inputs[tick] = sent
+        elif isinstance(sent, list) and isinstance(inputs[tick], list):
+            inputs[tick] = inputs[tick] + sent
+        else:
+            raise UsageError(f"{path}, line {number}: tick {tick:,} has inputs already, and only lists add up")
+    return inputs
+
+
+def _lines(path: Path, form: str) -> Iterator[tuple[int, int, Any]]:
+    """Number of the line, tick and inputs; form: of the inputs, for a message."""
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not line.strip():
             continue
@@ -110,12 +135,11 @@ def read_inputs(path: Path) -> dict[int, list[Any]]:
         except ValueError:
             found = None
         match found:
-            case {"tick": int(tick), "inputs": list(sent), **rest} if (
-                tick > 0 and found["tick"] is not True and not rest
-            ):
-                inputs.setdefault(tick, []).extend(sent)
+            case {"tick": int(tick), "inputs": sent, **rest} if tick > 0 and found["tick"] is not True and not rest:
+                yield number, tick, sent
             case _:
-                raise UsageError(
-                    f'{path}, line {number}: {{"tick": 5, "inputs": [...]}} was expected, with a tick from 1 on'
-                )
-    return inputs
+                raise _unfit(path, number, form)
+
+
+def _unfit(path: Path, number: int, form: str) -> UsageError:
+    return UsageError(f'{path}, line {number}: {{"tick": 5, "inputs": {form}}} was expected, with a tick from 1 on')

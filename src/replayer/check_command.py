@@ -10,12 +10,14 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from recorder.console import DIFFERS, SAME, Positive, UsageError, progress_bar
-from recorder.courses import read_inputs
+from recorder.courses import read_inputs, read_plain_inputs
 from recorder.factories import load_factory
-from replayer.choosing import looks_like_a_tape
+from replayer.choosing import ensure_states, looks_like_a_tape
 from replayer.desync.hidden_state.report import report_facts, report_lines
 from replayer.desync.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
+from replayer.files import reading
 from replayer.options import Json
+from replayer.tape import Tape
 from sim.scenario.load import SUFFIX, load_scenario
 
 
@@ -50,15 +52,19 @@ def check(
     period
         How often its state is restored elsewhere.
     inputs
-        A file with a line of JSON for each tick that has inputs: {"tick": 5, "inputs": [...]}. Other ticks get None, or
-        what the scenario sends.
+        A file with a line of JSON for each tick that has inputs: {"tick": 5, "inputs": ...}, which may be anything for a
+        simulation of yours, and are lists for a scenario. Other ticks get None, or what the scenario sends. Or a tape,
+        whose inputs are taken as they were recorded, up to its end.
     verbose
         Also name what moves outside of the state without any effect that was seen.
     as_json
         Print one JSON object.
     """
-    given = read_inputs(inputs) if inputs is not None else {}
-    factory, inputs_of = _subject(simulation, given)
+    taped = inputs is not None and looks_like_a_tape(inputs)
+    if inputs is not None and taped:
+        given = _taped_inputs(inputs, ticks)
+        ticks = min(ticks, max(given, default=1))
+    factory, inputs_of = _subject(simulation, inputs) if not taped else (_factory(simulation), given.get)
     test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period)
     with progress_bar("checking", ticks, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
@@ -69,11 +75,24 @@ def check(
     return SAME if report.ok else DIFFERS
 
 
-def _subject(simulation: str, given: dict[int, list[Any]]) -> tuple[Callable[[], Any], Callable[[int], Any]]:
-    """What is checked, and what leads to each of its ticks. Raises UsageError, ConfigError, OSError."""
-    if ":" in simulation and not simulation.endswith(SUFFIX):
+def _taped_inputs(path: Path, ticks: int) -> dict[int, Any]:
+    """What led to the first ticks of a recording. Raises UsageError, RecordingError, OSError."""
+    with reading(path), Tape(path) as tape:
+        ensure_states(tape)
+        if tape.first_tick > 0:
+            raise UsageError(f"{path} begins at tick {tape.first_tick:,}: inputs from tick 1 on are needed")
+        return {tick: tape.frame(tick).inputs for tick in range(1, min(ticks, tape.last_tick) + 1)}
+
+
+def _is_factory(simulation: str) -> bool:
+    return ":" in simulation and not simulation.endswith(SUFFIX)
+
+
+def _factory(simulation: str) -> Callable[[], Any]:
+    """What makes the simulation. Raises UsageError, ConfigError, OSError."""
+    if _is_factory(simulation):
         try:
-            return load_factory(simulation), given.get
+            return load_factory(simulation)
         except ValueError as error:
             raise UsageError(str(error)) from None
     if Path(simulation).is_file() and looks_like_a_tape(Path(simulation)):
@@ -81,9 +100,22 @@ def _subject(simulation: str, given: dict[int, list[Any]]) -> tuple[Callable[[],
             f"{simulation} is a tape: name the simulation itself, module:factory or a scenario; "
             "a tape is proved by replay verify"
         )
+    scenario = _scenario(simulation)
+    return lambda: scenario.world.make(scenario.config)
+
+
+def _scenario(name: str) -> Any:
     try:
-        scenario = load_scenario(simulation)
+        return load_scenario(name)
     except FileNotFoundError as error:
         raise UsageError(f"{error}; of a simulation of yours say module:factory") from None
+
+
+def _subject(simulation: str, inputs: Path | None) -> tuple[Callable[[], Any], Callable[[int], Any]]:
+    """What is checked, and what leads to each of its ticks. Raises UsageError, ConfigError, OSError."""
+    factory = _factory(simulation)
+    if _is_factory(simulation):
+        return factory, (read_plain_inputs(inputs) if inputs is not None else {}).get
+    scenario, given = _scenario(simulation), read_inputs(inputs) if inputs is not None else {}
     scheduled = scenario.world.inputs(scenario.config)
-    return lambda: scenario.world.make(scenario.config), lambda tick: scheduled(tick) + given.get(tick, [])
+    return factory, lambda tick: scheduled(tick) + given.get(tick, [])

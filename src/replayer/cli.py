@@ -26,6 +26,7 @@ from recorder.console import (
     version,
 )
 from recorder.errors import DesyncError
+from recorder.outlets import ensure_reader
 from replayer.certify_command import certify_tape
 from replayer.check_command import check
 from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
@@ -297,6 +298,7 @@ def tail(
                 if line is None:
                     return code if not follow else SAME
                 print(line, flush=True)
+                ensure_reader()
         except KeyboardInterrupt:
             return SAME  # That is how one leaves a tail.
 

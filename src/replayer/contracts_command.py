@@ -13,7 +13,7 @@ from replayer.choosing import choose, ensure_states, factory_of, note_version
 from replayer.desync.contract_check import ContractReport, check_contracts
 from replayer.desync.contracts import ContractError
 from replayer.files import reading
-from replayer.options import Json, Sim
+from replayer.options import Json, Sim, tape_code, worst_code
 from replayer.show import plain_text
 from replayer.tape import Tape
 
@@ -34,7 +34,7 @@ def contracts(
     named with tick, file and line. Recording is not concerned: nobody looks at declarations there.
 
     Exit code: 0 all writes are declared, 1 some are not (or the tape differs without that), 2 nothing is declared,
-    3 a part of the tape cannot be reached, 5 no tape.
+    3 the tape is not sealed, or a part of it cannot be reached, 4 corrupt, 5 no tape.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ def contracts(
         ensure_states(opened)
         note_version(opened)
         total = opened.last_tick - opened.first_tick
+        code = tape_code(opened)
     try:
         with reading(path), progress_bar("checking", total, quiet=as_json) as show:
             report = check_contracts(path, factory_of(sim), progress=lambda done, _: show(done))
@@ -59,9 +60,7 @@ def contracts(
         print(json.dumps({"ok": report.ok} | attrs.asdict(report), indent=1))
     else:
         print(plain_text_lines(path, report))
-    if not report.ok:
-        return DIFFERS
-    return INCOMPLETE if report.unreached else SAME
+    return worst_code((code, SAME if report.ok else DIFFERS, INCOMPLETE if report.unreached else SAME))
 
 
 def plain_text_lines(path: Path, report: ContractReport) -> str:

@@ -8,15 +8,16 @@ from typing import Any
 
 from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, Positive, UsageError, counted, progress_bar
 from recorder.errors import RecordingError
+from recorder.peers import RUN_NAME
 from replayer.choosing import ensure_states, factory_of
 from replayer.cursor import Cursor, MismatchError
 from replayer.desync.anatomy import Anatomy, anatomize
 from replayer.desync.diff import SIDES, TapeDifference, diff_tapes
 from replayer.desync.dump import difference_lines
-from replayer.desync.dump_tapes import diff_dumps, is_dump
+from replayer.desync.dump_tapes import REPRODUCTION, diff_dumps, is_dump
 from replayer.export_commands import PICTURES, load_drawing
 from replayer.files import reading, writing
-from replayer.options import Json, Output, Sim
+from replayer.options import Json, Output, Sim, tape_code, worst_code
 from replayer.tape import Tape
 from replayer.worlds import UnfitSimulationError, make_simulation
 from sim.kernel.registry import ConfigError, UnknownWorldError
@@ -43,7 +44,8 @@ def diff(
     The tapes alone tell tick and fields. Where the simulation is at hand, too, both are re-simulated from there on, and
     the rows that differ are counted: transient (the same again), bounded or spreading.
 
-    Exit code: 0 the same, 1 different, 3 the same as far as both could be read, 5 no tape can be read.
+    Exit code: 0 the same, 1 different, 3 the same, but one of them is not sealed or not whole, 4 the same as far as they
+    could be read, and one of them is corrupt, 5 no tape can be read.
 
     Parameters
     ----------
@@ -62,7 +64,9 @@ def diff(
         raise UsageError(f"{output}: a name that ends in {', '.join(PICTURES)} was expected")
     if is_dump(one) and is_dump(other):
         return _diff_dumps(one, other, as_json=as_json)
-    drawing = load_drawing() if output is not None else None
+    _ensure_two_of_a_kind(one, other)
+    if output is not None:
+        load_drawing()  # What is missing for it is said before anything takes long.
     with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
         ensure_states(left)
         ensure_states(right)
@@ -72,20 +76,33 @@ def diff(
         except ValueError as error:
             raise UsageError(f"{one}, {other}: {error}") from None
         anatomy, why = _anatomy(left, right, found, ticks, sim, quiet=as_json)
-    if as_json:
-        print(json.dumps(_facts(found, anatomy), indent=1))
-    else:
+        codes = [tape_code(left), tape_code(right), INCOMPLETE if found.unreadable_ticks else SAME]
+    if not as_json:
         _print(one, other, found, anatomy, why)
-    if drawing is not None and output is not None:
-        if anatomy is None:
-            raise UsageError(f"{output} is not drawn: {why or 'nothing differs'}")
-        with writing(output):
-            drawing.save(drawing.draw_difference(anatomy, f"{one.name} and {other.name}"), output)
-        if not as_json:
-            print(f"  picture: {output}")
-    if found.same:
-        return SAME
-    return DIFFERS if found.ticks or found.inputs_tick is not None else INCOMPLETE
+    if output is not None:
+        _draw(output, one, other, anatomy, why)
+    if as_json:  # Last: if there is an error, that is the one object that is printed.
+        print(json.dumps(_facts(found, anatomy), indent=1))
+    elif output is not None:
+        print(f"  picture: {output}")
+    return worst_code([*codes, DIFFERS if found.ticks or found.inputs_tick is not None else SAME])
+
+
+def _draw(output: Path, one: Path, other: Path, anatomy: Anatomy | None, why: str | None) -> None:
+    if anatomy is None:
+        raise UsageError(f"{output} is not drawn: {why or 'nothing differs'}")
+    drawing = load_drawing()
+    with writing(output):
+        drawing.save(drawing.draw_difference(anatomy, f"{one.name} and {other.name}"), output)
+
+
+def _ensure_two_of_a_kind(one: Path, other: Path) -> None:
+    """Raise UsageError for a dump and a tape, which have no ticks to be compared."""
+    for dump, tape in ((one, other), (other, one)):
+        if is_dump(dump) and tape.is_file():
+            inside = next((dump / name for name in (REPRODUCTION, RUN_NAME) if (dump / name).is_file()), None)
+            hint = f"; a tape in it is {inside}" if inside is not None else ""
+            raise UsageError(f"{dump} is a dump and {tape} is none: give two tapes or two dumps{hint}")
 
 
 def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
@@ -152,6 +169,7 @@ def _facts(found: TapeDifference, anatomy: Anatomy | None) -> dict[str, Any]:
         "fields": found.ticks[0].fields if found.ticks else [],
         "inputs_tick": found.inputs_tick,
         "course": anatomy.course if anatomy is not None else found.course,
+        "course_of": "rows" if anatomy is not None else "fields",
         "keyframe_tick": found.keyframe_tick,
         "keyframe_fields": [difference.field for difference in found.differences],
         "rows": {name: anatomy.counts[i].tolist() for i, name in enumerate(anatomy.fields)} if anatomy else None,
@@ -198,7 +216,9 @@ def _print_where(found: TapeDifference) -> None:
 
 
 def _course_text(found: TapeDifference, anatomy: Anatomy | None) -> str:
-    course = anatomy.course if anatomy is not None else found.course
+    course: str | None = anatomy.course if anatomy is not None else found.course
+    if anatomy is None and course != "transient":  # As many fields may hide more and more rows.
+        course = f"{course} by the number of fields"
     text = f"{course}, {counted(len(found.ticks), 'tick')} of {found.last_tick - found.ticks[0].tick + 1:,} differ"
     if anatomy is not None and anatomy.counts.size:
         totals = anatomy.counts.sum(axis=0)

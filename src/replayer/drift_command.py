@@ -111,6 +111,8 @@ def _interval_lines(interval: IntervalDrift) -> list[str]:
         lines.append(f"  the simulation failed: {interval.failed}")
     elif not interval.compared:
         lines.append("  no keyframe at its end: recorded values are not known there")
+    elif not interval.fields and interval.bad_at_end:
+        lines.append("  no value differs at its end: tables or blobs only have room for more or fewer rows")
     elif not interval.fields:
         lines.append("  the same again at its end")
     lines += [f"  {found.field}: {_error_text(found)}" for found in interval.fields]
@@ -120,6 +122,11 @@ def _interval_lines(interval: IntervalDrift) -> list[str]:
 def _error_text(found: FieldDrift) -> str:
     if found.note:
         return found.note
+    if found.not_finite and found.max_ulp == 0:  # Floats whose bytes differ are one ULP apart or more.
+        elements = f"{counted(found.not_finite, 'element')} {'is' if found.not_finite == 1 else 'are'}"
+        return (
+            f"{counted(found.row_count, 'row')}, {elements} NaN or infinite on one side or both: no error can be given"
+        )
     ulp = "" if found.max_ulp is None else f", {found.max_ulp:,} ULP"
     lost = f", {found.not_finite:,} not finite" if found.not_finite else ""
     return (

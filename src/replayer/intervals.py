@@ -1,6 +1,6 @@
 """Re-simulate the intervals of a tape, each in a process of its own, and compare every hash.
 
-Intervals are independent, because every keyframe is a starting point. Each is verified in a process forked from one
+Intervals are independent, because every keyframe is a starting point. Each is simulated in a process forked from one
 that has simulated nothing, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's
 global, a random generator) is not carried from one interval into the next, where it would hide that it is missing from
 the keyframe. So the results are the same for any number of processes.
@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -25,6 +25,8 @@ from recorder.format.recording import KeyframePlace
 from replayer.cursor import Cursor
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
+
+Result = TypeVar("Result")
 
 TELL_S = 0.1  # A worker says that often how far it is.
 
@@ -121,8 +123,21 @@ def _is_dropped(tape: Tape, tick: int) -> bool:
 def run_intervals(
     tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int, tell: Callable[[int], None]
 ) -> Iterator[IntervalResult]:
-    """The results of the intervals, in their order; at most jobs processes at a time.
+    """The results of the intervals, in their order; as run_each."""
+    return run_each(tape, world, intervals, jobs, tell, verify_interval)
 
+
+def run_each(
+    tape: Tape,
+    world: Factory | None,
+    intervals: list[Interval],
+    jobs: int,
+    tell: Callable[[int], None],
+    work: Callable[[Cursor, Interval, Callable[[int], None]], Result],
+) -> Iterator[Result]:
+    """What work gives for each interval, in their order, each in a process of its own; at most jobs at a time.
+
+    work: called with a cursor whose simulation is fresh; what it gives is pickled.
     tell: called with the number of ticks that are compared in intervals whose results were not given yet.
     Raises what the simulation raises, as SimulationFailedError.
     """
@@ -130,7 +145,7 @@ def run_intervals(
     # without a __main__ guard is not run again.
     context = multiprocessing.get_context("fork")
     running: dict[Any, tuple[int, BaseProcess]] = {}
-    done: dict[int, IntervalResult] = {}
+    done: dict[int, Result] = {}
     compared: dict[int, int] = {}
     started = 0
     try:
@@ -139,7 +154,7 @@ def run_intervals(
                 while len(running) < jobs and started < len(intervals):
                     ours, theirs = context.Pipe(duplex=False)
                     process: BaseProcess = context.Process(
-                        target=_verify_alone, args=(theirs, tape, world, intervals[started])
+                        target=_work_alone, args=(theirs, tape, world, intervals[started], work)
                     )
                     _start(process)
                     theirs.close()
@@ -148,11 +163,12 @@ def run_intervals(
                 for ready in wait(list(running)):
                     number, process = running[ready]
                     received = _receive(ready, process, intervals[number])
-                    if isinstance(received, IntervalResult):
-                        done[number] = received
+                    if isinstance(received, _Done):
+                        done[number] = received.result
                         del running[ready]
-                        received = intervals[number].final_tick - intervals[number].place.tick
-                    compared[number] = received
+                        compared[number] = intervals[number].final_tick - intervals[number].place.tick
+                    else:
+                        compared[number] = received
                 tell(sum(compared.values()))
             compared.pop(index)
             yield done.pop(index)
@@ -176,7 +192,14 @@ def _start(process: BaseProcess) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _verify_alone(pipe: Connection, tape: Tape, world: Factory | None, interval: Interval) -> None:
+@attrs.frozen
+class _Done:
+    """What a worker sends last if nothing went wrong."""
+
+    result: Any
+
+
+def _work_alone(pipe: Connection, tape: Tape, world: Factory | None, interval: Interval, work: Any) -> None:
     """The whole life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -189,7 +212,7 @@ def _verify_alone(pipe: Connection, tape: Tape, world: Factory | None, interval:
             pipe.send(ticks)
 
     try:
-        pipe.send(verify_interval(Cursor(tape, make_simulation(tape, world)), interval, tell))
+        pipe.send(_Done(work(Cursor(tape, make_simulation(tape, world)), interval, tell)))
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
         cause = error.__cause__
         (cause or error).add_note("".join(traceback.format_exception(error)))
@@ -200,26 +223,26 @@ def _verify_alone(pipe: Connection, tape: Tape, world: Factory | None, interval:
                 pipe.send(RuntimeError(f"{type(sent).__name__}: {sent}"))
 
 
-def _receive(pipe: Any, process: BaseProcess, interval: Interval) -> IntervalResult | int:
+def _receive(pipe: Any, process: BaseProcess, interval: Interval) -> _Done | int:
     """What a worker sent; its last words close the pipe. Raises what went wrong in it, or RuntimeError if it died."""
     try:
         received = pipe.recv()
     except EOFError:
         process.join()
         raise RuntimeError(
-            f"the process that verified ticks {interval.place.tick} to {interval.final_tick} died with exit code "
+            f"the process that simulated ticks {interval.place.tick} to {interval.final_tick} died with exit code "
             f"{process.exitcode}"
         ) from None
     if isinstance(received, int):
         return received
     cause = None
-    if not isinstance(received, IntervalResult):
+    if not isinstance(received, _Done):
         try:
             cause = pipe.recv()
         except Exception:  # noqa: BLE001 - an exception of the user's that cannot be made again from its pickle
             cause = None
     pipe.close()
     process.join()
-    if isinstance(received, IntervalResult):
+    if isinstance(received, _Done):
         return received
     raise received from cause

@@ -60,6 +60,7 @@ def report_facts(report: Report) -> dict[str, Any]:
         "first_bad": report.first_bad,
         "phase": next((finding.place.phase for finding in report.findings), None),
         "fields_at_tick": next((finding.place.fields for finding in report.findings), None),
+        "only_room_at_tick": next((finding.place.room for finding in report.findings), []),
         "tested": [attrs.asdict(tested) for finding in report.findings for tested in finding.tested],
         "fields": [difference.field for finding in report.findings for difference in finding.differences],
         "problems": [str(problem) for problem in report.problems],
@@ -115,6 +116,8 @@ def _print_finding(finding: Finding) -> None:
         print(f"  {line}")
     if finding.differences:
         print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these fields differ:")
+    elif finding.compared_replayed is not None:
+        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, nothing differs any more")
     for difference in finding.differences:
         for line in difference_lines(difference)[:3]:
             print(f"    {line}")

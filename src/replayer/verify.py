@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from replayer.cursor import Cursor
+from replayer.desync.apart import earlier_hash
 from replayer.desync.causes import with_causes
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
-from replayer.intervals import IntervalResult, list_intervals, run_intervals
+from replayer.intervals import Interval, IntervalResult, list_intervals, run_each, run_intervals
 from replayer.seals import check_seals
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
@@ -21,6 +23,7 @@ from replayer.worlds import Factory, make_simulation
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
 
 _KEYFRAMES_NAMED = 10
+APART_BYTES_MAX = 256 << 20  # Of a state: four of them are handed from one process to the other, in one message.
 
 
 @attrs.frozen
@@ -97,7 +100,7 @@ def verify_tape(
         for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show):
             tally.add(result)
             if result.bad_tick is not None:
-                finding = _find_desync(tape, world, result.bad_tick, result.actual_hash)
+                finding = _find_desync(tape, world, result.interval, result.bad_tick, result.actual_hash)
                 dump_path, finding = keep_dump(dump_folder, tape, finding)
                 findings, first_bad = [finding], finding.tick
                 break
@@ -191,13 +194,23 @@ def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingErro
     return CorruptError(first.offset, what, first.kind, first.ticks, first.segment)
 
 
-def _find_desync(tape: Tape, world: Factory | None, bad_tick: int, actual_hash: int) -> Finding:
-    """Look into the first bad tick, with fresh simulations."""
+def _find_desync(tape: Tape, world: Factory | None, interval: Interval, bad_tick: int, actual_hash: int) -> Finding:
+    """Look into the first bad tick, with fresh simulations, in a copy of this process, which stays as it is.
+
+    Of a large state the copy would cost too much: what this process keeps in globals is then not as before.
+    """
 
     def make_cursor() -> Cursor:
         return Cursor(tape, make_simulation(tape, world))
 
-    return with_causes(find_desync(make_cursor(), bad_tick, actual_hash, make_cursor), make_cursor)
+    def find(cursor: Cursor, *_: Any) -> Finding:
+        earlier = earlier_hash(make_cursor, bad_tick)
+        return with_causes(find_desync(cursor, bad_tick, actual_hash, make_cursor), tape, earlier)
+
+    if make_cursor().state.layout.size_bytes > APART_BYTES_MAX:
+        return find(make_cursor())
+    [finding] = run_each(tape, world, [interval], 1, lambda _: None, find)
+    return finding
 
 
 def check_seal(tape: Tape) -> list[RecordingError]:

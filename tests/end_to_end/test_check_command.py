@@ -155,3 +155,65 @@ def test_the_command_runs_from_a_folder_of_the_users() -> None:
 
     assert (finished.returncode, finished.stderr) == (1, "")
     assert "Leaky.memo" in finished.stdout
+
+
+FED = """
+import numpy as np
+from sim import Field, Schema, State
+
+class Fed:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8")))
+        self.dice = np.random.default_rng(5)
+
+    def step(self, inputs):
+        if isinstance(inputs, dict):
+            self.state["x"][()] += inputs["arrivals"]
+        elif isinstance(inputs, int) and inputs == 7:
+            self.state["x"][()] += self.dice.integers(1 << 30)
+        elif isinstance(inputs, str):
+            raise RuntimeError(f"the step got {inputs}")
+"""
+
+
+def test_inputs_are_of_any_kind(replay: Replay) -> None:
+    """What the step takes: a number, an object, a text; lists add up, and nothing else does."""
+    Path("fed.py").write_text(FED)
+    Path("in.jsonl").write_text(
+        '{"tick": 1, "inputs": {"arrivals": 2}}\n{"tick": 2, "inputs": [1]}\n{"tick": 2, "inputs": [2]}\n'
+    )
+    assert replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")[0] == 0
+    Path("in.jsonl").write_text("".join(f'{{"tick": {tick}, "inputs": 7}}\n' for tick in range(1, 13)))
+    code, said, _ = replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")
+    assert (code, "dice" in said) == (1, True)
+    Path("in.jsonl").write_text('{"tick": 3, "inputs": "grass"}\n')
+    assert "the step got grass" in "".join(replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")[1:])
+    Path("in.jsonl").write_text('{"tick": 3, "inputs": 1}\n{"tick": 3, "inputs": [1]}\n')
+    code, _, said = replay("fed:Fed", "--inputs", "in.jsonl")
+    assert (code, said) == (2, "error: in.jsonl, line 2: tick 3 has inputs already, and only lists add up\n")
+    for line in ('{"tick": 3}', '{"tick": 0, "inputs": 1}', '{"tick": 3, "inputs": 1, "more": 2}', "7"):
+        Path("in.jsonl").write_text(f"{line}\n")
+        code, _, said = replay("fed:Fed", "--inputs", "in.jsonl")
+        assert (code, said.count("\n")) == (2, 1)
+
+
+def test_inputs_come_from_a_tape(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was fed is fed again, up to the end of the recording; without them the defect is not reached."""
+    from recorder import Recorder
+
+    Path("fed.py").write_text(FED)
+    monkeypatch.delitem(sys.modules, "fed", raising=False)
+    import fed  # type: ignore[import-not-found]
+
+    with Recorder("run.tape", fed.Fed()) as tape:
+        for tick in range(1, 31):
+            tape.step(7 if tick > 20 else {"arrivals": 1})
+    assert replay("fed:Fed")[0] == 0
+    code, said, _ = replay("fed:Fed", "--inputs", "run.tape")
+    assert (code, "dice" in said) == (1, True)
+    code, said, _ = replay("fed:Fed", "--inputs", "run.tape", "--ticks", "20", "--json")
+    assert (code, json.loads(said)["ticks"]) == (0, 20)
+    with Recorder("short.tape", fed.Fed()) as tape:
+        for _ in range(9):
+            tape.step({"arrivals": 1})
+    assert json.loads(replay("fed:Fed", "--inputs", "short.tape", "--json")[1])["ticks"] == 9

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from recorder.errors import RecordingError
 from replayer.cursor import Cursor, MismatchError
+from replayer.desync.comparison import compare_states
 from replayer.desync.diff import Course, course_of_counts
-from replayer.desync.finding import compare_states
 from replayer.tape import Tape
-from sim.kernel.changes import differing_rows
 from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]
@@ -83,10 +82,17 @@ def _why(cursor: Cursor, error: Exception) -> str:
 
 
 def _count(left: Snapshot, right: Snapshot) -> dict[str, int]:
-    """Rows that differ, by field; of fields that one side alone has, or in other sizes, all rows of the larger one."""
-    if left.layout.hash_seed == right.layout.hash_seed:
-        rows = differing_rows(left.layout, left.arena, right.arena)
-        return {name: len(numbers) for name, numbers in rows.items()}
-    names = [difference.field for difference in compare_states(left, right)]
-    return {name: max(state.layout.slots[name].row_count for state in (left, right) if name in state.layout.slots)
-            for name in names}  # fmt: skip
+    """Rows that differ, by field; of fields that one side alone has, or in other sizes, all rows of the larger one.
+
+    Another room of tables alone is a difference in one row of each: hashes differ, so that nothing is the same yet.
+    """
+    counts = {}
+    for difference in compare_states(left, right):
+        rows = 1 if difference.only_room else difference.row_count
+        counts[difference.field] = rows or _all_rows(difference.field, left, right)
+    return counts
+
+
+def _all_rows(name: str, left: Snapshot, right: Snapshot) -> int:
+    slots = [state.layout.slots[name] for state in (left, right) if name in state.layout.slots]
+    return max((slot.row_count for slot in slots), default=1)

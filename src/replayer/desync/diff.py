@@ -13,7 +13,7 @@ import attrs
 
 from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.frame import Frame
-from replayer.desync.finding import FieldDifference, compare_states
+from replayer.desync.comparison import FieldDifference, compare_states
 from replayer.tape import Tape
 from sim.kernel.hashing import FIELD_HASH_BYTES, split_short
 

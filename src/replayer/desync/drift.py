@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from replayer.cursor import Cursor
-from replayer.intervals import Interval, list_intervals
+from replayer.intervals import Interval, list_intervals, run_each
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
 from sim.kernel.schema import Slot
@@ -63,6 +63,7 @@ class IntervalDrift:
         fields: those that differ there.
         failed: what the simulation raised on the way, None if it did not.
         unreached: why ticks are missing, None if none are.
+        bad_at_end: whether the hash of end_tick differs; if no field does, only the room of tables or blobs is another.
     """
 
     start_tick: int
@@ -73,6 +74,7 @@ class IntervalDrift:
     fields: list[FieldDrift]
     failed: str | None = None
     unreached: str | None = None
+    bad_at_end: bool = False
 
     @property
     def drifted(self) -> bool:
@@ -128,32 +130,37 @@ def measure_drift(
 ) -> DriftReport:
     """Replay a tape interval by interval and measure what differs.
 
-    Each interval has a fresh simulation, as in verify: one that went through the others would carry along what the
-    simulation keeps outside of its state, and be exact where a seek is not.
+    Each interval has a fresh simulation in a process of its own, as in verify: one that went through the others would
+    carry along what the simulation keeps outside of its state, or in globals, and be exact where a seek is not.
 
-    Raises as Timeline does on opening.
+    Raises as Timeline does on opening, and as make_simulation.
     """
     with Tape(path) as tape:
         problems = tape.check_blocks()
         if not tape.keyframes:
             return DriftReport("corrupt" if problems else tape.status, 0, 0, [], problems)
-        intervals, compared = [], 0
-        for interval in list_intervals(tape):
-            if interval.final_tick == interval.place.tick:
-                continue  # The tape ends with a keyframe: the interval before has reached it.
-            count, found = _run_interval(Cursor(tape, make_simulation(tape, world)), interval)
-            compared += count
-            intervals.append(found)
+        make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
+        # The tape may end with a keyframe: the interval before has reached it.
+        wanted = [interval for interval in list_intervals(tape) if interval.final_tick != interval.place.tick]
+        intervals, compared, done = [], 0, 0
+
+        def show(ahead: int) -> None:
             if progress is not None:
-                progress(interval.final_tick - tape.first_tick, tape.last_tick - tape.first_tick)
-        bad = sum(found.bad_ticks for found in intervals)
+                progress(done + ahead, tape.last_tick - tape.first_tick)
+
+        for found in run_each(tape, world, wanted, 1, show, _run_interval):
+            compared += found.end_tick - found.start_tick
+            done = found.end_tick - tape.first_tick
+            intervals.append(found)
+            show(0)
+        bad = sum(one.bad_ticks for one in intervals)
         return DriftReport("corrupt" if problems else tape.status, compared, bad, intervals, problems)
 
 
-def _run_interval(cursor: Cursor, interval: Interval) -> tuple[int, IntervalDrift]:
-    """How many ticks were compared, and what came of them."""
+def _run_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], None]) -> IntervalDrift:
+    """What came of an interval; tell is called with the number of ticks compared."""
     tape, start = cursor.tape, interval.place.tick
-    tick, first_bad, bad = start, None, 0
+    tick, first_bad, last_bad, bad = start, None, None, 0
     failed, unreached = None, None
     try:
         cursor.put(start, tape.snapshot(interval.place))
@@ -162,14 +169,15 @@ def _run_interval(cursor: Cursor, interval: Interval) -> tuple[int, IntervalDrif
             cursor.advance()
             tick += 1
             if cursor.state.hash() != recorded_hash:
-                first_bad, bad = first_bad or tick, bad + 1
+                first_bad, last_bad, bad = first_bad or tick, tick, bad + 1
+            tell(tick - start)
     except SimulationFailedError as error:
         failed = str(error)
     except (CorruptError, TornError, MissingTickError) as error:
         unreached = str(error)
     recorded = None if failed or unreached else _recorded_at(tape, tick)
     fields = [] if recorded is None or first_bad is None else compare_values(recorded, cursor.state.snapshot())
-    return tick - start, IntervalDrift(start, tick, first_bad, bad, recorded is not None, fields, failed, unreached)
+    return IntervalDrift(start, tick, first_bad, bad, recorded is not None, fields, failed, unreached, last_bad == tick)
 
 
 def _recorded_at(tape: Tape, tick: int) -> Snapshot | None:

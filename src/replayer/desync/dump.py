@@ -1,13 +1,11 @@
 """Write a finding down: one folder with a report to read and the states and inputs to look into.
 
-The folder is written under another name first and then renamed, so that it is there whole or not at all. A dump of
-the same tick of the same tape replaces the one before.
+What is there already is never written over: see dump_folder.py.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -15,10 +13,12 @@ import attrs
 import numpy as np
 
 from recorder.environment import describe_environment
-from replayer.desync.differences import write_differences
+from replayer.desync.comparison import FieldDifference, row_lines
+from replayer.desync.differences import TableOfDifferences, write_differences
 from replayer.desync.draws import finding_lines
+from replayer.desync.dump_folder import keep_folder
 from replayer.desync.dump_tapes import write_tapes
-from replayer.desync.finding import FieldDifference, Finding
+from replayer.desync.finding import Finding
 from replayer.show import to_json
 from replayer.tape import Tape
 from sim.kernel.state import Snapshot
@@ -36,21 +36,27 @@ def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path |
 
 
 def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
-    """Write the dump of a finding into folder and return its path.
+    """Write the dump of a finding into folder and return its path, which has a number if there is another already.
 
     Raises OSError if the folder cannot be written.
     """
-    target = folder / f"{tape.path.stem}.desync-{finding.tick}"
-    beside = target.with_name(target.name + ".part")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    (beside / "report.md").write_text("\n".join(report_lines(tape, finding)) + "\n", encoding="utf-8")
-    (beside / "finding.json").write_text(json.dumps(_as_json(tape, finding), indent=2) + "\n", encoding="utf-8")
+    return keep_folder(
+        folder / f"{tape.path.stem}.desync-{finding.tick}", lambda part: _write_files(part, tape, finding)
+    )
+
+
+def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
+    table = None
+    if finding.compared_recorded is not None and finding.compared_replayed is not None:
+        table = write_differences(folder / "differences.csv", finding.compared_recorded, finding.compared_replayed)
+    (folder / "report.md").write_text("\n".join(report_lines(tape, finding, table)) + "\n", encoding="utf-8")
+    facts = _as_json(tape, finding) | {"differences": None if table is None else attrs.asdict(table)}
+    (folder / "finding.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     frames = [
         {"tick": frame.tick, "hash": f"{frame.state_hash:016x}", "inputs": to_json(frame.inputs)}
         for frame in finding.frames
     ]
-    (beside / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
+    (folder / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
     states = {
         "before": finding.before,
         "replayed": finding.replayed,
@@ -59,14 +65,8 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
     }
     for name, state in states.items():
         if state is not None:
-            write_state(beside / f"{name}.npz", state)
-    if finding.compared_recorded is not None and finding.compared_replayed is not None:
-        write_differences(beside / "differences.csv", finding.compared_recorded, finding.compared_replayed)
-    write_tapes(beside, tape, finding)
-    if target.exists():
-        shutil.rmtree(target)
-    beside.rename(target)
-    return target
+            write_state(folder / f"{name}.npz", state)
+    write_tapes(folder, tape, finding)
 
 
 def write_state(path: Path, state: Snapshot) -> None:
@@ -77,11 +77,11 @@ def write_state(path: Path, state: Snapshot) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in state:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(state[name]), allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(state[name], order="C"), allow_pickle=False)
 
 
-def report_lines(tape: Tape, finding: Finding) -> list[str]:
-    """The report as lines of Markdown."""
+def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None) -> list[str]:
+    """The report as lines of Markdown; table: what is in differences.csv, if there is one."""
     lines = [
         f"# Desync at tick {finding.tick}",
         "",
@@ -97,6 +97,8 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
     lines += ["", "## What differs", ""]
     if finding.compared_tick is None:
         lines.append("Recorded values are not known.")
+    elif finding.compared_replayed is None:
+        lines.append(f"The next recorded keyframe, tick {finding.compared_tick}, was not reached by the replay.")
     elif not finding.differences:
         lines.append(f"Nothing differs at the next recorded keyframe, tick {finding.compared_tick}.")
     else:
@@ -104,7 +106,9 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
             f"At the next recorded keyframe, tick {finding.compared_tick} ({finding.compared_tick - finding.tick} ticks later):"
         )
         lines.append("")
-        lines += [f"- {text}" for difference in finding.differences for text in difference_lines(difference)]
+        for difference in finding.differences:
+            field, *rows = difference_lines(difference)
+            lines += [f"- {field}", *(f"  - `{row.strip()}`" for row in rows)]
     draws = finding_lines(finding)
     if draws:
         lines += ["", "## Random draws", "", *(f"- {line}" for line in draws)]
@@ -113,20 +117,25 @@ def report_lines(tape: Tape, finding: Finding) -> list[str]:
         lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
-    lines += ["", "## Files", ""]
+    return [*lines, *_file_lines(finding, table)]
+
+
+def _file_lines(finding: Finding, table: TableOfDifferences | None) -> list[str]:
+    """What the other files of the dump are."""
+    lines = ["", "## Files", ""]
     lines.append(f"- `before.npz`: the state at tick {finding.tick - 1}, on which both agree")
     lines.append(f"- `replayed.npz`: the state at tick {finding.tick} as replayed")
-    if finding.compared_recorded is not None:
+    if finding.compared_replayed is not None:
         lines.append("- `keyframe_recorded.npz`, `keyframe_replayed.npz`: both states at the next keyframe")
+    elif finding.compared_recorded is not None:
+        lines.append("- `keyframe_recorded.npz`: the recorded state at the next keyframe")
     if finding.before is not None:
         lines.append(f"- `reproduction.tape`: the state at tick {finding.tick - 1} and the inputs from there on")
     lines.append(
         "- `state.tape`, `tree.json`: the replayed state, and the hashes of its blocks, for replay diff of dumps"
     )
-    if finding.compared_replayed is not None:
-        lines.append(
-            "- `differences.csv`: each element that differs at the next keyframe, with the distance of floats in ULPs"
-        )
+    if table is not None:
+        lines.append(f"- `differences.csv`: {table.what()}, with the distance of floats in ULPs")
     lines.append("- `inputs.json`: recorded frames around the tick")
     lines.append("- `finding.json`: all of this for programs, and both environments")
     if finding.before is not None:
@@ -148,6 +157,9 @@ def place_lines(finding: Finding) -> list[str]:
         lines.append(f"fields: which ones differ at tick {finding.tick:,} the tape does not say")
     elif place.fields:
         lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(place.fields)}")
+    if place.room:
+        only = "not by values, only by" if place.fields else f"no value differs at tick {finding.tick:,}, only"
+        lines.append(f"{only} the room for rows: {', '.join(place.room)}")
     return lines
 
 
@@ -161,10 +173,7 @@ def difference_lines(difference: FieldDifference, sides: tuple[str, str] = ("rec
         numbers, count = difference.blocks
         where = f" in {len(numbers)} of {count} blocks of 64 KiB, the first is number {numbers[0]}"
     lines = [f"{difference.field}: {difference.row_count} {plural}{where}"]
-    for index, recorded, replayed in zip(difference.rows, difference.recorded, difference.replayed, strict=True):
-        place = ", ".join(map(str, index))
-        lines.append(f"    [{place}] {sides[0]} {recorded.tolist()}, {sides[1]} {replayed.tolist()}")
-    return lines
+    return lines + [f"    {line}" for line in row_lines(difference, sides)]
 
 
 def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:

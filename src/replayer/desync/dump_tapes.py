@@ -11,8 +11,9 @@ import attrs
 from recorder.copying import TapeCopy, copied_meta
 from recorder.errors import CorruptError
 from recorder.peers import RUN_NAME, TREE_NAME, write_tree
+from replayer.desync.comparison import FieldDifference, compare_states
 from replayer.desync.diff import SIDES
-from replayer.desync.finding import FieldDifference, Finding, compare_states
+from replayer.desync.finding import Finding
 from replayer.tape import Tape
 from sim.kernel.hash_tree import HashTree, find_differing_leaves
 from sim.kernel.state import Snapshot

@@ -20,7 +20,8 @@ from replayer.cursor import Cursor, MismatchError
 from replayer.desync.alignment import Alignment
 from replayer.desync.backwards import find_cause
 from replayer.desync.cause import Cause, Place
-from replayer.desync.finding import FieldDifference, find_desync
+from replayer.desync.comparison import FieldDifference
+from replayer.desync.finding import find_desync
 from replayer.desync.lanes import Lanes, compare_lanes
 from replayer.desync.place import Place as DesyncPlace
 from replayer.desync.place import place_between, place_of

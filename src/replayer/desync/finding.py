@@ -5,49 +5,23 @@ A finding is data; writing it down is dump.py's business.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.frame import Frame
+from replayer.desync.apart import hashes_apart
+from replayer.desync.comparison import FieldDifference, compare_states
 from replayer.desync.place import Place, find_place, watched_advance
-from sim.kernel.changes import differing_rows
-from sim.kernel.hash_tree import BLOCK_BYTES
-from sim.kernel.schema import COUNTS_FIELD, Layout
-from sim.kernel.state import Snapshot, view_rows
+from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
     from replayer.cursor import Cursor
     from replayer.desync.causes import Tested
 
 FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
-ROWS_SHOWN = 8  # Of each field that differs; the dump has them all.
-
-
-@attrs.frozen(eq=False)
-class FieldDifference:
-    """How one field differs between the recorded and the replayed state of one tick.
-
-    Attributes:
-        field: its full name.
-        row_count: how many rows differ.
-        rows: indices of the first of them, each a tuple into the field's row axes.
-        blocks: which 64 KiB of the field they lie in, and how many it has; none if it is not larger than that.
-        recorded, replayed: (len(rows), ...) what those rows hold; None where the sizes of the field differ.
-        note: set where the field cannot be compared row by row.
-    """
-
-    field: str
-    row_count: int
-    rows: list[tuple[int, ...]]
-    recorded: Any
-    replayed: Any
-    note: str | None = None
-    blocks: tuple[list[int], int] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -101,13 +75,15 @@ def find_desync(
     """Re-simulate the interval before bad_tick, whose hash was seen to be actual_hash, and look at the first wrong tick.
 
     The cursor stands at no tick afterwards. make_cursor: another one with a fresh simulation, to run the interval once
-    more; if it is given, the cursor's is fresh, too, and bad_tick was the first wrong one when it was seen.
+    more, in a copy of this process as it is now; if it is given, the cursor's is fresh, too, and bad_tick was the first
+    wrong one when it was seen.
 
     Raises MissingTickError if no keyframe before bad_tick can be read, SimulationFailedError if the simulation raises.
     """
     tape = cursor.tape
     # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
     start_tick = cursor.place_before(max(bad_tick - 1, tape.first_tick))
+    again = hashes_apart(make_cursor, start_tick, bad_tick) if make_cursor is not None else None
     tick, matched = start_tick, True
     replayed, before = cursor.state.snapshot(), None
     hashes: list[int] = []
@@ -134,7 +110,7 @@ def find_desync(
     if note is None and (
         (make_cursor is not None and tick != bad_tick)
         or _hash_at(cursor, bad_tick - start_tick, hashes) not in (None, actual_hash)
-        or (make_cursor is not None and not _gives(make_cursor(), start_tick, hashes))
+        or (again is not None and again[: len(hashes)] != hashes)
     ):
         note = NOT_DETERMINISTIC
     place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else Place()
@@ -167,19 +143,6 @@ def _hash_at(cursor: Cursor, count: int, hashes: list[int]) -> int | None:
     return hashes[count - 1] if len(hashes) >= count else None
 
 
-def _gives(cursor: Cursor, start_tick: int, hashes: list[int]) -> bool:
-    """Whether running on from start_tick gives these hashes."""
-    try:
-        cursor.place_before(start_tick)
-        for state_hash in hashes:
-            cursor.advance()
-            if cursor.state.hash() != state_hash:
-                return False
-    except SimulationFailedError:
-        return False  # It got this far before.
-    return True
-
-
 def _compare_at_next_keyframe(
     cursor: Cursor, tick: int, hashes: list[int]
 ) -> tuple[int | None, Snapshot | None, Snapshot | None, str | None]:
@@ -210,48 +173,3 @@ def _frames_around(cursor: Cursor, tick: int) -> list[Frame]:
         except (MissingTickError, CorruptError, TornError):
             continue  # Before the first tick, after the last one, or damaged: the dump shows which ticks it has.
     return frames
-
-
-def compare_states(
-    recorded: Snapshot, replayed: Snapshot, names: tuple[str, str] = ("recorded", "replayed")
-) -> list[FieldDifference]:
-    """The fields that differ between two states, in the arena's order. names: what to call the two in notes."""
-    if recorded.layout.hash_seed == replayed.layout.hash_seed:
-        rows_by_field = differing_rows(recorded.layout, recorded.arena, replayed.arena)
-        return [_difference(name, numbers, recorded, replayed) for name, numbers in rows_by_field.items()]
-    found = []
-    for name in dict.fromkeys([*recorded.layout.slots, *replayed.layout.slots]):
-        sides = [_sized(state, name) for state in (recorded, replayed)]
-        if sides[0] is None or sides[1] is None:
-            note = f"only in the {names[sides[0] is None]} state"
-            found.append(FieldDifference(name, 0, [], None, None, note))
-        elif sides[0].shape != sides[1].shape:
-            note = f"shape {sides[0].shape} {names[0]}, {sides[1].shape} {names[1]}"
-            found.append(FieldDifference(name, 0, [], None, None, note))
-        elif sides[0].tobytes() != sides[1].tobytes():
-            found.append(FieldDifference(name, 0, [], sides[0], sides[1], "capacities differ"))
-    return found
-
-
-def _sized(state: Snapshot, name: str) -> Any:
-    if name not in state.layout.slots:
-        return None
-    return view_rows(state.arena, state.layout.slots[name]) if name == COUNTS_FIELD else state[name]
-
-
-def _difference(name: str, numbers: Any, recorded: Snapshot, replayed: Snapshot) -> FieldDifference:
-    layout: Layout = recorded.layout
-    slot = layout.slots[name]
-    shown = numbers[:ROWS_SHOWN]
-    sizes = slot.rows_shape or (1,)
-    indices = [tuple(int(i) for i in np.unravel_index(number, sizes)) for number in shown]
-    row_shape = slot.shape[len(slot.rows_shape) :]
-    assert math.prod(row_shape) * slot.dtype.itemsize == slot.row_bytes
-    sides = [
-        np.ascontiguousarray(view_rows(state.arena, slot)[shown]).view(slot.dtype).reshape(len(shown), *row_shape)
-        for state in (recorded, replayed)
-    ]
-    blocks = None
-    if slot.size_bytes > BLOCK_BYTES:
-        blocks = np.unique(numbers * slot.row_bytes // BLOCK_BYTES).tolist(), -(-slot.size_bytes // BLOCK_BYTES)
-    return FieldDifference(name, len(numbers), indices, sides[0], sides[1], blocks=blocks)

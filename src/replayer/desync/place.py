@@ -10,15 +10,17 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
-from recorder.errors import RecordingError
+from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.frame import Frame
-from sim.kernel.hashing import differing_fields, short_hash, split_short
+from sim.kernel.hashing import FIELD_HASH_BYTES, differing_fields, hash_fields, short_hash, split_short
 from sim.kernel.simulation import watched_phases
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
     from replayer.cursor import Cursor
+    from replayer.tape import Tape
 
 
 @attrs.frozen
@@ -27,6 +29,7 @@ class Place:
 
     Attributes:
         fields: whose hash differs at the bad tick, in the arena's order; None if the tape does not say.
+        room: columns and blobs whose hash differs only because there is room for another number of rows; not in fields.
         phase: behind which the state's hash differs first; None if the tape does not say, or no hash of a phase differs.
         writers: phases that wrote one of these fields in the replayed step, in their order; of use where phase is None.
     """
@@ -34,6 +37,7 @@ class Place:
     fields: list[str] | None = None
     phase: str | None = None
     writers: list[str] = attrs.field(factory=list)
+    room: list[str] = attrs.field(factory=list)
 
 
 def find_place(
@@ -45,7 +49,33 @@ def find_place(
     """
     if not steps and before is not None:
         steps = _watch(cursor, frame.tick, before, replayed)
-    return place_of(frame, replayed, steps)
+    place = place_of(frame, replayed, steps)
+    room = [name for name in place.fields or () if _only_room(cursor.tape, frame, replayed, name)]
+    return (
+        attrs.evolve(place, fields=[name for name in place.fields or () if name not in room], room=room)
+        if room
+        else place
+    )
+
+
+def _only_room(tape: Tape, frame: Frame, replayed: Snapshot, name: str) -> bool:
+    """Whether a field would have the recorded hash if it had the room that a keyframe near has."""
+    slot, number = replayed.layout.slots[name], list(replayed.layout.slots).index(name)
+    if slot.owner is None:
+        return False
+    count = len(frame.field_hashes) // FIELD_HASH_BYTES
+    recorded = frame.field_hashes[number : number + 1] + frame.field_hashes[count + number : count + number + 1]
+    live = replayed[name].tobytes()
+    for place in (next(tape.keyframes_at_or_before(frame.tick), None), tape.keyframe_after(frame.tick)):
+        try:
+            capacity = tape.snapshot(place).layout.capacities.get(slot.owner) if place is not None else None
+        except (CorruptError, TornError):
+            continue
+        if capacity is not None and capacity * slot.row_bytes >= len(live):
+            padded = np.frombuffer(live.ljust(capacity * slot.row_bytes, b"\0"), np.uint8)
+            if hash_fields([padded.data]) == recorded:
+                return True
+    return False
 
 
 def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Place:

@@ -309,3 +309,89 @@ def test_what_is_kept_outside_of_the_state_is_no_exact_replay(tmp_path: Path) ->
             tape.step()
     report = measure_drift(path, Counting)
     assert [interval.first_bad for interval in report.intervals] == [None, 21, 41]
+
+
+calls = 0  # Of CountingOutside.step.
+
+
+class CountingOutside(Counting):
+    """Counts in a global of its module instead."""
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        global calls  # noqa: PLW0603 - the defect
+        calls += 1
+        self.state["x"][()] += calls
+
+
+def test_what_is_kept_in_a_modules_global_is_no_exact_replay_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each interval has a process of its own: nothing is carried from one into the next, or into a second measurement."""
+    monkeypatch.setitem(globals(), "calls", 0)
+    with Recorder("run.tape", CountingOutside(), keyframe_interval_ticks=20) as tape:
+        for _ in range(60):
+            tape.step()
+    monkeypatch.setitem(globals(), "calls", 0)
+    for _ in range(2):
+        assert [one.first_bad for one in measure_drift("run.tape", CountingOutside).intervals] == [None, 21, 41]
+
+
+class Roomy(Springs):
+    """Springs with a table that gets a row every ten ticks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = State(Schema(Field("tick", "i8"), Table("t", Field("a", "i8"), capacity=4)))
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        self.grow(int(self.state["tick"]))
+
+    def grow(self, tick: int) -> None:
+        """What a step does to the table."""
+        if tick % 10 == 0:
+            self.state.add_rows("t", 1)
+
+
+class Roomier(Roomy):
+    """Has had five rows more for a moment, and so has room for them, until the other has as well."""
+
+    def grow(self, tick: int) -> None:
+        super().grow(tick)
+        if tick == 20:
+            self.state.add_rows("t", 5)
+            self.state.truncate_rows("t", 2)
+
+
+def test_another_capacity_is_no_difference_in_values_and_not_the_same(capsys: Any, monkeypatch: Any) -> None:
+    """All hashes differ up to the end of the interval, no field does, and that is what is said."""
+    import small_worlds
+
+    monkeypatch.setattr(small_worlds, "Roomier", Roomier, raising=False)
+    record(Roomy())
+    first = measure_drift("a.tape", Roomier).intervals[0]
+    assert (first.first_bad, first.bad_ticks, first.fields, first.bad_at_end) == (20, 6, [], True)
+    assert run(replayer.cli.main, "drift a.tape --sim small_worlds:Roomier") == 1
+    printed = capsys.readouterr().out
+    assert "no value differs at its end: tables or blobs only have room for more or fewer rows" in printed
+    assert "the same again" not in printed
+
+
+def test_what_is_not_finite_has_no_error_of_zero(capsys: Any, monkeypatch: Any) -> None:
+    """Infinity against its opposite is not 0 ULP apart."""
+    import small_worlds
+
+    class Endless(Springs):
+        sign = 1
+
+        def step(self, inputs: Any) -> None:  # noqa: ARG002
+            self.state["tick"][()] += 1
+            self.state["x"][:2] = self.sign * np.inf
+
+    class Opposite(Endless):
+        sign = -1
+
+    monkeypatch.setattr(small_worlds, "Opposite", Opposite, raising=False)
+    record(Endless())
+    assert run(replayer.cli.main, "drift a.tape --sim small_worlds:Opposite") == 1
+    printed = capsys.readouterr().out
+    assert "x: 2 rows, 2 elements are NaN or infinite on one side or both: no error can be given" in printed
+    assert "0 ULP" not in printed

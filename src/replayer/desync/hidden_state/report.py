@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from replayer.desync.finding import FieldDifference
+from replayer.desync.comparison import FieldDifference, row_lines
 from replayer.show import plain_text, to_json
 
 SUSPECTS_SHOWN = 8
@@ -139,10 +139,7 @@ def finding_lines(finding: SyncFinding) -> list[str]:
         lines.append(f"  hash {finding.expected_hash:016x} live, {finding.actual_hash:016x} restored")
     for difference in finding.differences[:FIELDS_SHOWN]:
         lines.append(f"  {difference.field}: {difference.note or _counted(difference.row_count, 'row')}")
-        if difference.note is None:
-            rows = zip(difference.rows, difference.recorded, difference.replayed, strict=True)
-            for index, live, restored in list(rows)[:ROWS_SHOWN]:
-                lines.append(f"    {list(index)} live {live.tolist()}, restored {restored.tolist()}")
+        lines += [f"    {line}" for line in row_lines(difference, ("live", "restored"))[:ROWS_SHOWN]]
     hidden = len(finding.differences) - FIELDS_SHOWN
     if hidden > 0:
         lines.append(f"  … and {_counted(hidden, 'field')} more")

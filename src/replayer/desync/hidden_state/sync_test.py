@@ -14,7 +14,7 @@ import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.raised import raised_text
-from replayer.desync.finding import compare_states
+from replayer.desync.comparison import compare_states
 from replayer.desync.hidden_state.ambient import Ambient
 from replayer.desync.hidden_state.comparison import find_candidates
 from replayer.desync.hidden_state.report import (
