@@ -387,3 +387,15 @@ def test_several_adversaries_on_one_message(
         before, at = (totals(happened(plain, end)[1])[1] for end in (tick - 1, tick))
         assert at - before == sum(payloads)
         assert sum(line.startswith(f"{tick} received") for line in lines) == len(payloads)
+
+
+def test_two_crashes_of_one_role_end_with_the_later_one() -> None:
+    """Whoever crashes a role again does not wake it up: x stops a for ever, y for two ticks, and a never goes on."""
+    crash = {"kind": "crash", "role": "a"}
+    for_ever = several(crash, {**crash, "duration": 2, "trigger": {"at_tick": 2}})
+    long = several({**crash, "duration": 5}, {**crash, "duration": 2, "trigger": {"at_tick": 2}})
+    short = several({**crash, "duration": 2}, {**crash, "duration": 5, "trigger": {"at_tick": 2}})
+
+    assert [line for line in happened(for_ever, 9)[0] if "recovered" in line] == []
+    assert [line for line in happened(long, 9)[0] if "recovered" in line] == ["6 recovered role=a"]
+    assert [line for line in happened(short, 9)[0] if "recovered" in line] == ["7 recovered role=a"]
