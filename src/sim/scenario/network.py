@@ -94,7 +94,7 @@ class NetworkStage:
 
 
 class UnderWay:
-    """Messages that come later, in the order in which they were sent. Its whole state is ``plain``, plain data."""
+    """Messages that come later. Its whole state is ``plain``, plain data."""
 
     def __init__(self) -> None:
         self.plain: list[list[Any]] = []
@@ -104,8 +104,8 @@ class UnderWay:
         self.plain.append([due_tick, message.number, message.sender, message.receiver, message.label, message.payload])
 
     def take_due(self, tick: int) -> list[Message]:
-        """The messages that are due at tick or were before it, by the tick at which they were due."""
-        due = sorted((entry for entry in self.plain if entry[0] <= tick), key=lambda entry: entry[0])
+        """The messages that are due at tick or were before it, by that tick and then in the order they were sent in."""
+        due = sorted((entry for entry in self.plain if entry[0] <= tick), key=lambda entry: (entry[0], entry[1]))
         if due:
             self.plain = [entry for entry in self.plain if entry[0] > tick]
         return [Message(*entry[1:]) for entry in due]

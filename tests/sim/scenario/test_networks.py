@@ -232,6 +232,43 @@ def test_a_handoff_takes_messages_under_way_along() -> None:
     ]
 
 
+def test_messages_come_in_the_order_in_which_they_were_sent() -> None:
+    """Of those that are due in the same tick; whether one was redirected or has met a full buffer does not matter."""
+    plain = {
+        "network": {"latency_ms": 2, "links": [{"from": "b", "to": "c", "latency_ms": 1}]},
+        "reconfigurations": [change("handoff", tick=3) | {"from": "b", "to": "c"}],
+    }
+    # Tick 1: 0 a>b due 3, 1 b>c due 2. Tick 2: 2 a>b due 4, 3 b>c due 3. The handoff in tick 3 redirects 0 and 2 to c.
+    lines, _ = happened(plain, 3, Ring("abc", quiet="c"))
+
+    assert [line for line in lines if "received" in line] == [
+        "2 received c<b 1",
+        "3 received c<a 0",
+        "3 received c<b 3",
+    ]
+
+
+def test_a_message_that_is_tried_again_keeps_its_place() -> None:
+    """With two ticks on the way the next one is under way already when one finds the buffer full: it stays behind it."""
+    crash = {"id": "x", "kind": "crash", "role": "b", "duration": 5, "budget": {"total": 1}}
+    plain = {"network": {"latency_ms": 2}, "adversaries": [crash]}
+    lines, _ = happened(plain, 7, Ring("ab", capacity=1, quiet="b"), without=("sent", "sample", "under_way"))
+
+    assert [line for line in lines if "retried" in line or "received" in line] == [
+        "4 retried a>b 1",
+        "5 retried a>b 1",
+        "5 retried a>b 2",
+        "6 retried a>b 1",
+        "6 retried a>b 2",
+        "6 retried a>b 3",
+        "6 received b<a 0",
+        "7 retried a>b 2",
+        "7 retried a>b 3",
+        "7 retried a>b 4",
+        "7 received b<a 1",
+    ]
+
+
 def test_federations_split_and_unite() -> None:
     """Apart from tick 2 on, together again from tick 4 on; all roles are concerned where no group is named."""
     unite = {**change("federation", tick=4, groups=[]), "id": "m"}
@@ -324,6 +361,26 @@ def test_bodies_move_behind_the_round() -> None:
     ]
     alone = {"environment": {"reach": 0, "bodies": bodies(a=(5, 5))}}
     assert happened(alone, 1)[0] == ["1 received b<a 0"]
+
+
+@pytest.mark.parametrize("who", ["a", "b"])
+def test_who_sleeps_neither_sends_nor_receives(who: str) -> None:
+    """In the first 2 of every 3 rounds: in 1, 2, 4 and 5."""
+    body = {"role": who, "asleep_every": 3, "asleep_ticks": 2}
+    lines, _ = happened({"environment": {"bodies": [body]}}, 6)
+
+    assert lines == [
+        "1 incapable a>b 0",
+        "2 incapable a>b 1",
+        f"2 woke role={who}",
+        "3 received b<a 2",
+        f"3 fell_asleep role={who}",
+        "4 incapable a>b 3",
+        "5 incapable a>b 4",
+        f"5 woke role={who}",
+        "6 received b<a 5",
+        f"6 fell_asleep role={who}",
+    ]
 
 
 INPUTS = {"inputs": "list", "roles": ["p", "q"]}
