@@ -1,6 +1,6 @@
 """Corrupt the payload of a message: always in the same way, always to something of the same type.
 
-whole number    one more; behind the largest comes the smallest (64 bits)
+whole number    one more; behind the largest comes the smallest (64 bits, with or without a sign)
 boolean         the other one
 decimal         the other sign
 text, bytes     with something before it
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 INT_MAX = (1 << 63) - 1
+UINT_MAX = (1 << 64) - 1  # Plain data holds whole numbers up to here.
 TEXT_PREFIX = "corrupted:"
 
 
@@ -26,7 +27,7 @@ def corrupt(payload: Any) -> Any:
         case bool():
             return not payload
         case int():
-            return -INT_MAX - 1 if payload == INT_MAX else payload + 1
+            return -INT_MAX - 1 if payload in {INT_MAX, UINT_MAX} else payload + 1
         case float():
             return -payload
         case str():
@@ -35,8 +36,11 @@ def corrupt(payload: Any) -> Any:
             return TEXT_PREFIX.encode() + payload
         case np.ndarray() | np.generic():
             return _corrupt_array(payload)
-        case list() | tuple():
+        case list():
             return _corrupt_one(payload, list(payload), range(len(payload)))
+        case tuple():
+            changed = _corrupt_one(payload, list(payload), range(len(payload)))
+            return payload if changed is payload else tuple(changed)
         case {"fixed": int(number)} if len(payload) == 1:
             return {"fixed": min(INT_MAX, -number)}
         case {"vector": [int(first), *others]} if len(payload) == 1:
@@ -67,4 +71,4 @@ def _corrupt_array(array: Any) -> Any:
         flat[0] = bounds.min if flat[0] == bounds.max else flat[0] + flat.dtype.type(1)
     else:
         flat[0] = -flat[0]
-    return copy[()] if copy.ndim == 0 else copy
+    return copy[()] if isinstance(array, np.generic) else copy
