@@ -78,7 +78,7 @@ class ScenarioSimulation:
         self._check_execution()
         self._seams: MessageRoles | InputRoles = self._make_seams()
         self._make_parts(functions or {})
-        self._needs_figures = any(one.kind in {"always", "liveness"} for one in config.properties)
+        self._needs_figures = any(one.kind in {"always", "liveness", "function"} for one in config.properties)
         self._events: list[Event] = []
         self._during: list[Event] = []  # In the world's step.
         self._packed: dict[str, bytes] = {}
