@@ -57,7 +57,7 @@ class MessageRoles:
 
     def sample(self, role: str) -> list[int]:
         """See MessageWorld."""
-        return list(self._world.sample(role))
+        return [int(value) for value in self._world.sample(role)]
 
     def buffered_count(self) -> int:
         """See MessageWorld."""
@@ -159,7 +159,7 @@ class InputRoles:
     def sample(self, role: str) -> list[int]:
         """What the world shows of a role, if it does."""
         own: Callable[[str], Sequence[int]] | None = getattr(inner_of(self._world), "sample", None)
-        return list(own(role)) if own is not None else []
+        return [int(value) for value in own(role)] if own is not None else []
 
     @staticmethod
     def buffered_count() -> int:
