@@ -191,6 +191,30 @@ def test_always(when: str, value: float, *, holds: bool) -> None:
     assert found == ([] if holds else [(1, f"{shown} does not hold: it is {value}")])
 
 
+def test_the_distance_to_equilibrium() -> None:
+    """The largest Euclidean distance of a role from the uniform distribution: (1, 0) is √½ from (½, ½)."""
+    assert distance_to_equilibrium({"a": [ONE, 0], "b": [ONE // 2, ONE // 2], "c": []}) == 0.5**0.5
+    assert distance_to_equilibrium({"a": [ONE]}) == 0
+    assert distance_to_equilibrium({}) == 0
+    assert distance_to_equilibrium({"a": [3 * ONE // 4, ONE // 4]}) == pytest.approx(0.125**0.5, rel=1e-15)
+
+
+# --- in a run
+
+
+class Figures(Ring):
+    """A ring that shows figures and depths, and counts what is buffered by session."""
+
+    def telemetry(self) -> dict[str, int]:
+        return {"total of b": int(self.state["total"][1])}
+
+    def depths(self) -> dict[int, int]:
+        return {0: abs(4 - int(self.state["count"][0]))}
+
+    def buffered_by_session(self) -> dict[int, int]:
+        return {3: self.buffered_count()}
+
+
 def violations(properties: list[dict[str, Any]], ticks: int, **more: Any) -> list[str]:
     """What properties of a run report."""
     world = Figures("ab", quiet="b")
@@ -245,7 +269,42 @@ def test_figures_of_messages() -> None:
     ]
 
 
+def test_a_function_sees_the_figures() -> None:
+    """Those of the round, whatever other properties there are; it is asked until it finds something."""
+    asked = []
+
+    def too_much(seen: Look) -> str | None:
+        asked.append(seen.tick)
+        return f"it is {seen.figures['total of b']}" if seen.figures["total of b"] > 3 else None
+
+    plain = {"properties": [{"name": "too_much", "kind": "function"}]}
+    simulation = staged(plain, Figures("ab", quiet="b"), {"too_much": too_much})
+    found = []
+    for _ in range(5):
+        simulation.step(None)
+        found += [event for event in simulation.events() if event["kind"] == "violation"]
+
+    assert found == [{"kind": "violation", "property": "too_much", "details": "it is 6"}]
+    assert asked == [1, 2, 3]
+
+
 def test_a_function_that_is_missing() -> None:
     """Is named when the scenario is put around the world."""
     with pytest.raises(LookupError, match="the property p is a function of the user's, which was not given"):
         staged({"properties": [{"name": "p", "kind": "function"}]})
+
+
+def test_samples_of_numpy_numbers_do_not_overflow() -> None:
+    """2**40 in Q32.32 squared is far beyond 64 bits; the distance is that of whole numbers."""
+
+    class Wide(Ring):
+        """Gives its figures as NumPy has them."""
+
+        def sample(self, role: str) -> Any:  # noqa: ARG002 - all the same
+            return np.array([1 << 62, 0])
+
+    plain = {"properties": [{"name": "p", "kind": "always", "when": "distance_to_equilibrium > 700000000"}]}
+    lines, simulation = happened(plain, 1, Wide("ab"))
+
+    assert not [line for line in lines if "violation" in line]  # (2**30, 0) is 2**30 × √½ off, more or less.
+    assert {type(v) for e in simulation.events() if e["kind"] == "sample" for v in e["values"]} == {int}
