@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event, Message
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.scenario.adversary import message_facts
 from sim.scenario.chances import Chances, Phase
 from sim.scenario.network_config import Network
@@ -101,7 +102,9 @@ class UnderWay:
 
     def add(self, message: Message, due_tick: int) -> None:
         """Let message come at due_tick."""
-        self.plain.append([due_tick, message.number, message.sender, message.receiver, message.label, message.payload])
+        # What comes is what was sent, whatever the sender does with it later, and as one that was restored has it.
+        payload = decode_plain(encode_plain(message.payload))
+        self.plain.append([due_tick, message.number, message.sender, message.receiver, message.label, payload])
 
     def take_due(self, tick: int) -> list[Message]:
         """The messages that are due at tick or were before it, by that tick and then in the order they were sent in."""
