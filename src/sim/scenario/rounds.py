@@ -160,7 +160,11 @@ class ScenarioSimulation:
     # --- the round
 
     def step(self, inputs: Any) -> None:
-        """One round. inputs: what the roles send, see roles.py, or what a world with messages is given."""
+        """One round.
+
+        inputs: what the roles send, see roles.py, or what a world with messages is given. Raises ValueError if they
+        have another form; nothing has happened then.
+        """
         run_phases(self.phases, inputs)
 
     def events(self) -> Sequence[Event]:
@@ -178,6 +182,7 @@ class ScenarioSimulation:
         return number
 
     def _before(self, inputs: Any) -> None:
+        self._seams.take_inputs(inputs)
         self._events, self._during = [], []
         tick, events = self.tick + 1, self._events
         now = Round(tick, {(kind, role) for kind, role in self._heard})
@@ -191,7 +196,7 @@ class ScenarioSimulation:
         for message in self._under_way.take_due(tick):
             self._arrive(message, tick)
         paused = self._adversaries.crashed | self._changes.busy
-        self._seams.begin_step(inputs, paused, lambda message: self._route(message, tick), events)
+        self._seams.begin_step(paused, lambda message: self._route(message, tick), events)
 
     def _arrive(self, message: Message, tick: int) -> None:
         """Put a late message into the receiver's buffer; one that is full is tried again in the next round."""
