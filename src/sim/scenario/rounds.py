@@ -81,6 +81,7 @@ class ScenarioSimulation:
         self._needs_figures = any(one.kind in {"always", "liveness", "function"} for one in config.properties)
         self._events: list[Event] = []
         self._during: list[Event] = []  # In the world's step.
+        self._result: Any = None  # Of the world's step; output, as events are.
         self._packed: dict[str, bytes] = {}
         self._extend_state()
         self._save()
@@ -155,17 +156,20 @@ class ScenarioSimulation:
                     raise ConfigError(f"properties[{index}].{key}", known)
 
     def _step_world(self, _: Any) -> None:
-        self.inner.step(self._seams.world_inputs)
+        step: Callable[[Any], Any] = self.inner.step
+        self._result = step(self._seams.world_inputs)
 
     # --- the round
 
-    def step(self, inputs: Any) -> None:
-        """One round.
+    def step(self, inputs: Any) -> Any:
+        """One round; returns what the world's step returned.
 
         inputs: what the roles send, see roles.py, or what a world with messages is given. Raises ValueError if they
         have another form; nothing has happened then.
         """
+        self._result = None
         run_phases(self.phases, inputs)
+        return self._result
 
     def events(self) -> Sequence[Event]:
         """What happened in the last round, in order; at tick 0, the first sample."""
