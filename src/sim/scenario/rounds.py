@@ -127,7 +127,7 @@ class ScenarioSimulation:
 
     def _extend_state(self) -> None:
         """Raises TypeError if the simulation still looks at the arena that it had."""
-        before = weakref.ref(self.state.arena)
+        before = weakref.ref(self.state.arena.base)  # All views share it; the arena is a view itself.
         names = [*self._parts(), "heard"]
         self.state.extend(Field(CLOCK, "i8", (2,)), *(Blob(f"{BESIDE}{name}") for name in names))
         if before() is not None:
