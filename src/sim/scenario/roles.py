@@ -134,7 +134,8 @@ class InputRoles:
             return [], {role: [inputs[role]] for role in self._roles if role in inputs}
         for role, value in inputs.items():
             if not isinstance(value, list | tuple):
-                raise ValueError(f"inputs by role were expected, a list of each; found {value!r} of {role or 'nobody'}")
+                problem = f"inputs by role were expected, a list of each; found {value!r} of {role or 'nobody'}"
+                raise ValueError(problem)  # noqa: TRY004 - as for any other form that is not this world's
         return list(inputs.get(NOBODY, ())), {role: inputs[role] for role in self._roles if role in inputs}
 
     def _joined(self, events: list[Event]) -> Any:
@@ -149,8 +150,7 @@ class InputRoles:
                     events.append({"kind": "superseded", **message_facts(newest[message.sender])})
                 newest[message.sender] = message
             taken = [newest[role] for role in self._roles if role in newest]
-        for one in taken:
-            events.append({"kind": "received", "role": WORLD, "from": one.sender, "message": one.number})
+        events.extend({"kind": "received", "role": WORLD, "from": one.sender, "message": one.number} for one in taken)
         if self._form == "list":
             return [*self._own, *(message.payload for message in taken)]
         latest = dict.fromkeys(self._roles, self._idle) | {message.sender: message.payload for message in taken}

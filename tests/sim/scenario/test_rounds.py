@@ -247,7 +247,7 @@ def test_inputs_of_another_form_are_refused(plain: dict[str, Any], inputs: Any) 
     for one in (simulation, other):
         one.step(late_one)
 
-    with pytest.raises(ValueError, match="^inputs by role were expected, "):
+    with pytest.raises(ValueError, match=r"^inputs by role were expected, "):
         simulation.step(inputs)
     for one in (simulation, other):
         one.step(good)
@@ -258,7 +258,7 @@ def test_inputs_of_another_form_are_refused(plain: dict[str, Any], inputs: Any) 
 
 def test_one_needs_one_role() -> None:
     """Else nobody could say whose the value is."""
-    with pytest.raises(ConfigError, match='^inputs: "one" needs one role, found 2$'):
+    with pytest.raises(ConfigError, match=r'^inputs: "one" needs one role, found 2$'):
         staged({"inputs": "one", "roles": ["p", "q"]}, Tally())
 
 
