@@ -1,13 +1,20 @@
-"""Random scenarios with a bit of everything, and a count of what adversaries did that knows nothing of their budgets."""
+"""Random scenarios with a bit of everything around several worlds; what adversaries did, counted without their budgets."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from sim.kernel.messages import Event
+from sim.scenario.load import load_scenario
+from sim.worlds.meadow import WORLD
+
+from staging import Tally, staged
+from tiny_roles import Ring
 
 EVENT_KINDS = ("sent", "received", "faulted")
 STRIKES = {"withheld", "delayed", "corrupted", "crashed"}
@@ -185,3 +192,89 @@ def check_fates(events: Iterable[tuple[int, Event]], waiting: int) -> None:
     assert set(ended.values()) <= {1}
     assert set(ended) <= set(sent)
     assert len(sent) - len(ended) == waiting
+
+
+def check_one(seed: int) -> int:
+    """Run one scenario on a ring and count what was done; how many strikes there were."""
+    chance = random.Random(seed)
+    plain = random_scenario(chance, "abc")
+    simulation = staged(plain, Ring("abc"))
+    events = []
+    for tick in range(1, chance.randint(4, 16)):
+        simulation.step(None)
+        events += [(tick, event) for event in simulation.events()]
+    waiting = simulation._held, simulation._under_way
+    check_fates(events, sum(map(len, waiting)) + simulation.inner.buffered_count())
+    return check_budgets(plain, events).total()
+
+
+def check_many(seeds: range) -> int:
+    """The strikes of all of them; the seed of one that fails is in the message."""
+    strikes = 0
+    for seed in seeds:
+        try:
+            strikes += check_one(seed)
+        except AssertionError as error:
+            raise AssertionError(f"scenario {seed}: {error}") from error
+    return strikes
+
+
+# --- worlds to be provoked
+
+
+@attrs.frozen
+class Case:
+    """A world for random scenarios.
+
+    Attributes:
+        inputs: of a tick.
+        shape: what the scenario needs for it.
+    """
+
+    make: Callable[[], Any]
+    roles: tuple[str, ...]
+    ticks: int
+    inputs: Callable[[int], Any] = lambda _: None
+    shape: dict[str, Any] = attrs.field(factory=dict)
+    receivers: tuple[str, ...] = ()
+
+
+MEADOW = load_scenario("arms-race").config | {"grid": {"width": 16, "height": 12}, "ticks": 100, "inputs": []}
+HERBIVORES = tuple(herbivore["name"] for herbivore in MEADOW["herbivores"])
+
+
+def played(tick: int) -> dict[str, Any]:
+    """Inputs of a meadow's players: some that are good, and some that a corruption makes bad."""
+    plant = {"kind": "plant", "species": 0, "x": 2, "y": 2}
+    swarms = {"kind": "release", "x": 11, "population": 9}
+    sent = {name: [{**swarms, "species": n, "y": n + tick}] * (tick % 3) for n, name in enumerate(HERBIVORES)}
+    return {"": [plant], **sent}
+
+
+CASES = {
+    "ring": Case(lambda: Ring("abc", capacity=1), ("a", "b", "c"), 12),
+    "list": Case(
+        Tally,
+        ("p", "q"),
+        10,
+        lambda tick: {"": [tick], "p": [{"kind": "eat", "n": tick}, [tick]], "q": ["text"] * (tick % 3)},
+        {"inputs": "list", "roles": ["p", "q"]},
+        ("world",),
+    ),
+    "one": Case(Tally, ("agent",), 10, lambda tick: [tick, 0.5] if tick % 4 else None, {"idle": [0]}, ("world",)),
+    "by_role": Case(
+        Tally,
+        ("p", "q"),
+        10,
+        lambda tick: {"p": tick, "q": None} if tick % 3 else {"q": [True, tick]},
+        {"inputs": "by_role", "roles": ["p", "q"]},
+        ("world",),
+    ),
+    "meadow": Case(lambda: WORLD.make(MEADOW), HERBIVORES, 6, played, receivers=("world",)),
+}
+
+
+def any_scenario(name: str, chance: random.Random) -> dict[str, Any]:
+    """A random scenario for one of the cases."""
+    case = CASES[name]
+    return case.shape | random_scenario(chance, case.roles, receivers=case.receivers)

@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,39 +17,12 @@ from hypothesis import strategies as st
 
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import restore
-from sim.scenario.load import load_scenario
-from sim.worlds.meadow import WORLD
 
-from random_scenarios import check_budgets, check_fates, random_scenario
-from staging import Tally, happened, staged
+from random_scenarios import CASES, Case, any_scenario, check_many
+from staging import happened, staged
 from tiny_roles import Ring
 
 ORDINARY, MANY = 1000, 10_000
-
-
-def check_one(seed: int) -> int:
-    """Run one scenario on a ring and count what was done; how many strikes there were."""
-    chance = random.Random(seed)
-    plain = random_scenario(chance, "abc")
-    simulation = staged(plain, Ring("abc"))
-    events = []
-    for tick in range(1, chance.randint(4, 16)):
-        simulation.step(None)
-        events += [(tick, event) for event in simulation.events()]
-    waiting = simulation._held, simulation._under_way
-    check_fates(events, sum(map(len, waiting)) + simulation.inner.buffered_count())
-    return check_budgets(plain, events).total()
-
-
-def check_many(seeds: range) -> int:
-    """The strikes of all of them; the seed of one that fails is in the message."""
-    strikes = 0
-    for seed in seeds:
-        try:
-            strikes += check_one(seed)
-        except AssertionError as error:
-            raise AssertionError(f"scenario {seed}: {error}") from error
-    return strikes
 
 
 def test_no_budget_is_exceeded_and_no_message_is_lost_without_a_word() -> None:
@@ -65,58 +37,6 @@ def test_no_budget_is_exceeded_in_ten_thousand_scenarios() -> None:
 
 
 # --- all of the middleware is state
-
-
-@attrs.frozen
-class Case:
-    """A world for random scenarios.
-
-    Attributes:
-        inputs: of a tick.
-        shape: what the scenario needs for it.
-    """
-
-    make: Callable[[], Any]
-    roles: tuple[str, ...]
-    ticks: int
-    inputs: Callable[[int], Any] = lambda _: None
-    shape: dict[str, Any] = attrs.field(factory=dict)
-    receivers: tuple[str, ...] = ()
-
-
-MEADOW = load_scenario("arms-race").config | {"grid": {"width": 16, "height": 12}, "ticks": 100, "inputs": []}
-HERBIVORES = tuple(herbivore["name"] for herbivore in MEADOW["herbivores"])
-
-
-def played(tick: int) -> dict[str, Any]:
-    """Inputs of a meadow's players: some that are good, and some that a corruption makes bad."""
-    plant = {"kind": "plant", "species": 0, "x": 2, "y": 2}
-    swarms = {"kind": "release", "x": 11, "population": 9}
-    sent = {name: [{**swarms, "species": n, "y": n + tick}] * (tick % 3) for n, name in enumerate(HERBIVORES)}
-    return {"": [plant], **sent}
-
-
-CASES = {
-    "ring": Case(lambda: Ring("abc", capacity=1), ("a", "b", "c"), 12),
-    "list": Case(
-        Tally,
-        ("p", "q"),
-        10,
-        lambda tick: {"": [tick], "p": [{"kind": "eat", "n": tick}, [tick]], "q": ["text"] * (tick % 3)},
-        {"inputs": "list", "roles": ["p", "q"]},
-        ("world",),
-    ),
-    "one": Case(Tally, ("agent",), 10, lambda tick: [tick, 0.5] if tick % 4 else None, {"idle": [0]}, ("world",)),
-    "by_role": Case(
-        Tally,
-        ("p", "q"),
-        10,
-        lambda tick: {"p": tick, "q": None} if tick % 3 else {"q": [True, tick]},
-        {"inputs": "by_role", "roles": ["p", "q"]},
-        ("world",),
-    ),
-    "meadow": Case(lambda: WORLD.make(MEADOW), HERBIVORES, 6, played, receivers=("world",)),
-}
 
 
 @attrs.frozen
@@ -135,12 +55,6 @@ def go_on(simulation: Any, case: Case, start: int) -> list[Behind]:
         simulation.step(case.inputs(tick))
         found.append(Behind(simulation.state.snapshot(), simulation.state.hash(), encode_plain(simulation.events())))
     return found
-
-
-def any_scenario(name: str, chance: random.Random) -> dict[str, Any]:
-    """A random scenario for one of the cases."""
-    case = CASES[name]
-    return case.shape | random_scenario(chance, case.roles, receivers=case.receivers)
 
 
 def check_restoring(name: str, chance: random.Random) -> None:
