@@ -10,7 +10,6 @@ from typing import Any
 
 from recorder.scenarios.batch import Job, RunRecord, run_job
 from sim.scenario.results import ScenarioResult
-
 from tiny_roles import Ring
 
 

@@ -12,7 +12,6 @@ import attrs
 from sim.kernel.messages import Event
 from sim.scenario.load import load_scenario
 from sim.worlds.meadow import WORLD
-
 from staging import Tally, staged
 from tiny_roles import Ring
 

@@ -11,7 +11,6 @@ import numpy as np
 from sim.kernel.messages import Event
 from sim.scenario.config import read_scenario_config
 from sim.scenario.rounds import ScenarioSimulation, stage
-
 from tiny_roles import Ring
 
 ADVERSARY, TRIGGER, NETWORK, RECONFIGURATION = 210, 211, 212, 213  # Phases of the keys of draws.

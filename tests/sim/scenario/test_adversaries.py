@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from sim_strategies import philox_block
 from staging import ADVERSARY, TRIGGER, happened, totals
 from tiny_roles import Ring
+
+from sim_strategies import philox_block
 
 ONE = {"total": 1}
 LONE_STRIKE = ("consumed x 1/0 {}", "exhausted x 1/0 {}", "diagnostic x budget_exhaustion", "diagnostic x {}")

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from sim_strategies import philox_block
 from staging import NETWORK, RECONFIGURATION, given_to, happened, told, totals
 from tiny_roles import Ring
+
+from sim_strategies import philox_block
 
 BUFFERED = ("sent", "sample", "received", "under_way")
 

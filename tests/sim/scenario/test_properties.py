@@ -11,7 +11,6 @@ import pytest
 from sim.kernel.messages import Event
 from sim.scenario.config import read_scenario_config
 from sim.scenario.monitors import Look, Monitors, distance_to_equilibrium
-
 from staging import happened, staged
 from tiny_roles import Ring
 

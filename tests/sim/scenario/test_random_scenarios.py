@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from random_scenarios import CASES, Case, any_scenario, check_many
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import restore
-
-from random_scenarios import CASES, Case, any_scenario, check_many
 from staging import happened, staged
 from tiny_roles import Ring
 

@@ -10,7 +10,6 @@ from sim.scenario.config import read_scenario_config
 from sim.scenario.identity import scenario_hash
 from sim.scenario.results import Sample, Trace, Violation, check_trace, fold_events
 from sim.scenario.rounds import stage
-
 from tiny_roles import Ring
 
 ONE = 1 << 32

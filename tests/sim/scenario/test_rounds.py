@@ -10,7 +10,6 @@ import pytest
 
 from sim import ConfigError
 from sim.kernel.simulation import restore
-
 from staging import Tally, given_to, happened, staged, told, totals
 from tiny_roles import Ring
 

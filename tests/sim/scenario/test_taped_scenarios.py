@@ -14,13 +14,12 @@ import attrs
 import pytest
 
 import replayer
+from random_scenarios import CASES, Case, any_scenario
 from recorder import Recorder
 from replayer.events import rebuild_events
 from sim.kernel.messages import Event
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.scenario.load import load_scenario
-
-from random_scenarios import CASES, Case, any_scenario
 from staging import Tally, staged
 from tiny_roles import Ring
 
