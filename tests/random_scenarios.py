@@ -12,7 +12,7 @@ import attrs
 from sim.kernel.messages import Event
 from sim.scenario.load import load_scenario
 from sim.worlds.meadow import WORLD
-from staging import Tally, staged
+from staging import SavedRing, Tally, staged
 from tiny_roles import Ring
 
 EVENT_KINDS = ("sent", "received", "faulted")
@@ -252,6 +252,7 @@ def played(tick: int) -> dict[str, Any]:
 
 CASES = {
     "ring": Case(lambda: Ring("abc", capacity=1), ("a", "b", "c"), 12),
+    "saved": Case(lambda: SavedRing(1), ("a", "b", "c"), 8),
     "list": Case(
         Tally,
         ("p", "q"),

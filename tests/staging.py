@@ -93,3 +93,37 @@ def given_to(plain: Mapping[str, Any], inputs: Sequence[Any]) -> list[Any]:
         simulation.step(one)
         found.append(json.loads(simulation.state.blob("log").splitlines()[-1]))
     return found
+
+
+class SavedRing:
+    """A ring of three in the save/load form, with messages of its own."""
+
+    def __init__(self, capacity: int = 100) -> None:
+        self._ring = Ring("abc", capacity)
+        self.roles, self.step, self.deliver = self._ring.roles, self._ring.step, self._ring.deliver
+        self.buffered_count, self.events, self.sample = self._ring.buffered_count, self._ring.events, self._ring.sample
+
+    @property
+    def router(self) -> Any:
+        return self._ring.router
+
+    @router.setter
+    def router(self, router: Any) -> None:
+        self._ring.router = router
+
+    @property
+    def paused(self) -> frozenset[str]:
+        return self._ring.paused
+
+    @paused.setter
+    def paused(self, paused: frozenset[str]) -> None:
+        self._ring.paused = paused
+
+    def save(self) -> dict[str, Any]:
+        numbers = {name: self._ring.state[name].copy() for name in ("count", "total", "number")}
+        return {**numbers, "buffers": self._ring.state.blob("buffers")}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        for name in ("count", "total", "number"):
+            self._ring.state[name][...] = saved[name]
+        self._ring.state.set_blob("buffers", saved["buffers"])

@@ -99,8 +99,8 @@ class ScenarioSimulation:
             raise ConfigError("execution.scheduler_concurrency", problem)
 
     def _make_seams(self) -> MessageRoles | InputRoles:
-        if hasattr(self.inner, "router"):
-            return MessageRoles(self.inner)
+        if hasattr(inner_of(self.inner), "router"):
+            return MessageRoles(inner_of(self.inner))
         return InputRoles(self.inner, self.roles, self.config, self._next_number)
 
     def _make_parts(self, functions: Mapping[str, PropertyFunction]) -> None:

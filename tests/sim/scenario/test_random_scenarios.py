@@ -74,7 +74,7 @@ def check_restoring(name: str, chance: random.Random) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.randoms(use_true_random=False), st.sampled_from(["ring", "list", "one", "by_role"]))
+@given(st.randoms(use_true_random=False), st.sampled_from(["ring", "saved", "list", "one", "by_role"]))
 def test_every_tick_is_a_place_to_go_on_from(chance: random.Random, name: str) -> None:
     """The world with messages and the foreign one in each form of inputs."""
     check_restoring(name, chance)

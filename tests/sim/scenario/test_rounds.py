@@ -10,7 +10,7 @@ import pytest
 
 from sim import ConfigError
 from sim.kernel.simulation import restore
-from staging import Tally, given_to, happened, staged, told, totals
+from staging import SavedRing, Tally, given_to, happened, staged, told, totals
 from tiny_roles import Ring
 
 
@@ -360,6 +360,22 @@ def test_an_empty_scenario_changes_nothing() -> None:
     assert {name: bare.state[name].tolist() for name in bare.state} == {
         name: around.state[name].tolist() for name in around.state if not name.startswith("scenario.")
     }
+
+
+def test_a_foreign_world_with_messages_is_one() -> None:
+    """In the save/load form the messages of its roles are routed as in the other form, not its inputs."""
+    plain = {
+        "network": {"latency_ms": 2, "variance": 0.5, "loss": 0.25},
+        "adversaries": [
+            {"id": "x", "kind": "crash", "role": "b", "duration": 3, "budget": {"total": 1}},
+            {"id": "y", "kind": "corruption", "budget": {"total": 2}},
+        ],
+    }
+    own, foreign = happened(plain, 9, Ring("abc", 2), without=()), happened(plain, 9, SavedRing(2), without=())
+
+    assert foreign[0] == own[0]
+    assert any("corrupted" in line for line in foreign[0])
+    assert totals(foreign[1]) == totals(own[1])
 
 
 def test_a_simulation_that_keeps_views_is_refused() -> None:
