@@ -4,7 +4,7 @@ whole number    one more; behind the largest comes the smallest (64 bits, with o
 boolean         the other one
 decimal         the other sign
 text, bytes     with something before it
-fixed point     the other sign, of the first one in a vector: {"fixed": n} and {"vector": [n, ...]}, Q32.32 as integers
+fixed point     the other sign, in a vector of the first that is not 0: {"fixed": n} and {"vector": [n, ...]}, Q32.32 as integers
 list, array     the first element that can be corrupted
 table           the value of the last key that can be corrupted: the first ones say what kind of thing it is
 nothing         stays nothing
@@ -41,13 +41,25 @@ def corrupt(payload: Any) -> Any:
         case tuple():
             changed = _corrupt_one(payload, list(payload), range(len(payload)))
             return payload if changed is payload else tuple(changed)
-        case {"fixed": int(number)} if len(payload) == 1:
-            return {"fixed": min(INT_MAX, -number)}
-        case {"vector": [int(first), *others]} if len(payload) == 1:
-            return {"vector": [min(INT_MAX, -first), *others]}
+        case {"fixed": number} if len(payload) == 1 and _is_fixed(number):
+            return {"fixed": min(INT_MAX, -number)} if number else payload
+        case {"vector": list(numbers)} if len(payload) == 1 and all(map(_is_fixed, numbers)):
+            return _turn_first(payload, numbers)
         case dict():
             return _corrupt_one(payload, dict(payload), reversed(list(payload)))
     return payload
+
+
+def _is_fixed(number: Any) -> bool:
+    return type(number) is int and -INT_MAX - 1 <= number <= INT_MAX
+
+
+def _turn_first(payload: Any, numbers: list[int]) -> Any:
+    """The sign of the first number that has one."""
+    place = next((place for place, number in enumerate(numbers) if number), None)
+    if place is None:
+        return payload
+    return {"vector": [*numbers[:place], min(INT_MAX, -numbers[place]), *numbers[place + 1 :]]}
 
 
 def _corrupt_one(payload: Any, copy: Any, places: Any) -> Any:

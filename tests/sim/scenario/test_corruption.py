@@ -41,6 +41,13 @@ INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
         ({"kind": "eat", "n": 1}, {"kind": "eat", "n": 2}),
         ({"kind": "eat", "to": None}, {"kind": "corrupted:eat", "to": None}),
         ({"kind": "go", "at": [3, 4]}, {"kind": "go", "at": [4, 4]}),
+        ({"fixed": 5}, {"fixed": -5}),
+        ({"fixed": INT_MIN}, {"fixed": INT_MAX}),
+        ({"fixed": True}, {"fixed": False}),
+        ({"fixed": UINT_MAX}, {"fixed": INT_MIN}),  # That is no Q32.32.
+        ({"vector": [-5, 3]}, {"vector": [5, 3]}),
+        ({"vector": [0, 3]}, {"vector": [0, -3]}),
+        ({"vector": [5, "x"]}, {"vector": [6, "x"]}),  # Nor that.
     ],
 )
 def test_what_becomes_of_it(payload: Any, expected: Any) -> None:
@@ -105,6 +112,12 @@ def shape_of(value: Any) -> Any:
     return type(value)
 
 
+def fixed(value: dict[Any, Any]) -> bool:
+    """Whether it is a number in fixed point or a list of some."""
+    numbers = [value["fixed"]] if set(value) == {"fixed"} else value.get("vector") if set(value) == {"vector"} else None
+    return isinstance(numbers, list) and all(type(n) is int and INT_MIN <= n <= INT_MAX for n in numbers)
+
+
 def can_be_corrupted(value: Any) -> bool:
     """Whether there is anything in it but nothing."""
     match value:
@@ -114,6 +127,10 @@ def can_be_corrupted(value: Any) -> bool:
             return value.size > 0
         case list() | tuple():
             return any(map(can_be_corrupted, value))
+        case {"fixed": number} if fixed(value):
+            return number != 0
+        case {"vector": numbers} if fixed(value):
+            return any(numbers)
         case dict():
             return any(map(can_be_corrupted, value.values()))
     return True
@@ -131,6 +148,12 @@ def test_for_any_plain_data(payload: Any) -> None:
     assert (found is payload) != can_be_corrupted(payload)
     assert encode_plain(corrupt(untouched)) == encode_plain(found)
     assert encode_plain(payload) == before
+
+
+@pytest.mark.parametrize("payload", [{"fixed": 0}, {"vector": []}, {"vector": [0, 0]}])
+def test_nothing_has_no_sign(payload: Any) -> None:
+    """What cannot become anything else is given back itself, so that it costs no budget."""
+    assert corrupt(payload) is payload
 
 
 def test_no_array_is_shared() -> None:

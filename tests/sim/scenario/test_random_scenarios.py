@@ -89,10 +89,10 @@ def test_a_meadow_goes_on_from_every_tick(chance: random.Random) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(chance=st.randoms(use_true_random=False))
 def test_every_tick_of_many_scenarios_is_a_place_to_go_on_from(name: str, chance: random.Random) -> None:
-    """The same, of each world in hundreds of scenarios."""
+    """The same, of each world in dozens of scenarios."""
     check_restoring(name, chance)
 
 
