@@ -228,6 +228,7 @@ class Case:
     Attributes:
         inputs: of a tick.
         shape: what the scenario needs for it.
+        is_registered: whether a tape's world is found by its name.
     """
 
     make: Callable[[], Any]
@@ -236,6 +237,7 @@ class Case:
     inputs: Callable[[int], Any] = lambda _: None
     shape: dict[str, Any] = attrs.field(factory=dict)
     receivers: tuple[str, ...] = ()
+    is_registered: bool = False
 
 
 MEADOW = load_scenario("arms-race").config | {"grid": {"width": 16, "height": 12}, "ticks": 100, "inputs": []}
@@ -249,6 +251,8 @@ def played(tick: int) -> dict[str, Any]:
     sent = {name: [{**swarms, "species": n, "y": n + tick}] * (tick % 3) for n, name in enumerate(HERBIVORES)}
     return {"": [plant], **sent}
 
+
+SWARM = load_scenario("swarm")
 
 CASES = {
     "ring": Case(lambda: Ring("abc", capacity=1), ("a", "b", "c"), 12),
@@ -270,7 +274,10 @@ CASES = {
         {"inputs": "by_role", "roles": ["p", "q"]},
         ("world",),
     ),
-    "meadow": Case(lambda: WORLD.make(MEADOW), HERBIVORES, 6, played, receivers=("world",)),
+    "meadow": Case(lambda: WORLD.make(MEADOW), HERBIVORES, 6, played, receivers=("world",), is_registered=True),
+    "choreography": Case(
+        lambda: SWARM.world.make(SWARM.config), ("North", "East", "South", "West"), 8, is_registered=True
+    ),
 }
 
 

@@ -74,9 +74,9 @@ def check_restoring(name: str, chance: random.Random) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.randoms(use_true_random=False), st.sampled_from(["ring", "saved", "list", "one", "by_role"]))
+@given(st.randoms(use_true_random=False), st.sampled_from(["ring", "saved", "choreography", "list", "one", "by_role"]))
 def test_every_tick_is_a_place_to_go_on_from(chance: random.Random, name: str) -> None:
-    """The world with messages and the foreign one in each form of inputs."""
+    """Worlds with messages, which a foreign one may have too, and a foreign one in each form of inputs."""
     check_restoring(name, chance)
 
 

@@ -24,7 +24,7 @@ from staging import Tally, staged
 from tiny_roles import Ring
 
 SETTINGS: dict[str, Any] = {"keyframe_interval_ticks": 3, "full_every": 2}
-TICKS = 20
+TICKS = 14
 
 
 @attrs.define
@@ -56,7 +56,7 @@ def check_tape(path: Path, case: Case, live: Live, chance: random.Random, *, who
 
     whole: nothing was cut off; else the events of the last ticks before the cut are made again from the frames.
     """
-    world = None if case is CASES["meadow"] else case.make
+    world = None if case.is_registered else case.make
     with replayer.open(path, world) as run:
         assert run.verify().ok
         assert run.last_tick == TICKS
@@ -70,7 +70,7 @@ def check_tape(path: Path, case: Case, live: Live, chance: random.Random, *, who
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_a_scenario_on_tape_is_the_run(tmp_path: Path, name: str, seed: int) -> None:
     """META holds the scenario, so that the world alone is enough to open it, and a registered one needs nothing."""
     case, chance = CASES[name], random.Random(seed)
@@ -92,7 +92,7 @@ import recorder
 from random_scenarios import CASES
 name, tape, ticks = sys.argv[1], sys.argv[2], int(sys.argv[3])
 case = CASES[name]
-with recorder.resume(tape, None if name == "meadow" else case.make()) as tape:
+with recorder.resume(tape, None if case.is_registered else case.make()) as tape:
     for tick in range(tape.tick + 1, ticks + 1):
         tape.step(case.inputs(tick))
 """
