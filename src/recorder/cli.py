@@ -223,6 +223,8 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **mo
 def _ticks_of(loaded: Scenario) -> int:
     """How far a scenario is to be run. Raises ConfigError."""
     ticks = loaded.ticks
+    if ticks == 0 and (loaded.provocation or {}).get("steps") == 1:
+        raise ConfigError("scenario.steps", "at least 2 was expected, a sample at tick 0 and one behind it; found 1")
     if not isinstance(ticks, int) or not 0 < ticks <= TICKS_MAX:
         raise ConfigError("ticks", f"a whole number of at least 1 was expected, found {ticks!r}")
     return ticks

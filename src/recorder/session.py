@@ -25,7 +25,7 @@ from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
-from sim.kernel.simulation import events_of
+from sim.kernel.simulation import events_of, inner_of
 from sim.kernel.state import Snapshot
 
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
@@ -75,7 +75,7 @@ def describe(simulation: object, adapted: Any, settings: Settings, notes: Mappin
     if isinstance(origin, Origin):
         world = {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
     scenario = getattr(adapted, "scenario", None)
-    named = type(adapted.inner if scenario else simulation)  # A scenario is around something that has a name.
+    named = type(inner_of(adapted.inner) if scenario else simulation)  # A scenario is around something that has a name.
     described: dict[str, Any] = {
         "world": world,
         **({"scenario": dict(scenario)} if scenario else {}),

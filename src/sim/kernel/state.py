@@ -266,11 +266,14 @@ class State:
         self.mark(COUNTS_FIELD)
 
     def _relayout(self, layout: Layout) -> None:
-        """Move to a layout of the same fields with more room, keeping all values."""
-        old_views, given = self._views, self._given
+        """Move to a layout of these fields, and more, with at least as much room, keeping all values."""
+        old_views, given, old_counts = self._views, self._given, {name: self.count(name) for name in self._count_index}
         self._adopt(layout)
+        for name, count in old_counts.items():
+            self._counts[self._count_index[name]] = count  # A new table's count lies before those of all blobs.
         for name, old in old_views.items():
-            self._views[name][tuple(slice(size) for size in old.shape)] = old
+            if name != COUNTS_FIELD:
+                self._views[name][tuple(slice(size) for size in old.shape)] = old
             for stale in (old, *(view() for view in given.get(name, ()))):
                 if stale is not None:
                     stale.flags.writeable = False  # Invariant 2: a write through it fails instead of vanishing.

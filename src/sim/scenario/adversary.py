@@ -63,10 +63,15 @@ class AdversaryProgram:
             striker[0], striker[2] = ACTIVE, now.tick
             self._note(events, adversary, striker, "activated", adversary.kind)
             if adversary.kind == "crash":
-                until = now.tick + adversary.duration if adversary.duration is not None else FOR_EVER
-                self.plain["crashed"][adversary.role] = until
+                self._crash(str(adversary.role), adversary.duration, now)
                 events.append({"kind": "crashed", "role": adversary.role, "by": adversary.id})
                 self._consume(events, adversary, striker, "crash")
+
+    def _crash(self, role: str, duration: int | None, now: Round) -> None:
+        """Stop a role, no shorter than another crash has stopped it for already."""
+        crashed: dict[str, int] = self.plain["crashed"]
+        before = crashed.get(role, 0)
+        crashed[role] = FOR_EVER if duration is None or before == FOR_EVER else max(before, now.tick + duration)
 
     def intercept(self, message: Message, tick: int, events: list[Event]) -> Interception:
         """What the adversaries make of a message, one after the other; the longest delay counts."""

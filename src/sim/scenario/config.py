@@ -134,8 +134,6 @@ class ScenarioConfig:
             names = [part.name if key == "properties" else part.id for part in parts]
             _check_unique(key, names, "name" if key == "properties" else "id")
         _check_unique("roles", list(self.roles), "")
-        if len(self.roles) > ROLES_MAX:
-            raise ConfigError("roles", f"at most {ROLES_MAX} were expected, found {len(self.roles)}")
 
     def check_roles(self, roles: Sequence[str]) -> None:
         """Raise ConfigError for the first key that names a role which is not one of these."""
@@ -150,8 +148,9 @@ def read_scenario_config(plain: Mapping[str, Any]) -> ScenarioConfig:
 
 
 def _check_unique(key: str, names: Sequence[str], attribute: str) -> None:
-    if len(names) > max(PARTS_MAX, ROLES_MAX if key == "roles" else 0):
-        raise ConfigError(key, f"at most {PARTS_MAX} were expected, found {len(names)}")
+    most = ROLES_MAX if key == "roles" else PARTS_MAX
+    if len(names) > most:
+        raise ConfigError(key, f"at most {most} were expected, found {len(names)}")
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen or not name:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.registry import Origin
+from sim.kernel.simulation import inner_of
 
 HASH_BYTES = 8
 # What may differ without another run: names, and how long and where the run is kept.
@@ -25,7 +26,7 @@ def scenario_hash(source: Any) -> str:
         name = None if world else source.get("simulation")
     else:
         origin = source.origin
-        named = type(source.inner)
+        named = type(inner_of(source.inner))
         world = (
             {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
             if isinstance(origin, Origin)

@@ -138,10 +138,14 @@ def _settled(provocation: Any, name: str, config: dict[str, Any], seed: int | No
     """The scenario's part with name and seed in it, as it is put on a tape."""
     if not isinstance(provocation, dict):
         raise ConfigError("scenario", "a table was expected")
+    if not isinstance(name, str):
+        raise ConfigError("name", f"text was expected, found {name!r}")
     settled = {"name": re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "scenario", "seed": config.get("seed", 0)}
     settled |= provocation | ({"seed": seed} if seed is not None else {})
     try:
         read_scenario_config(settled)
     except ConfigError as error:
+        if error.key == "seed" and "seed" not in provocation:
+            raise  # It is the file's, not the table's.
         raise ConfigError(f"scenario.{error.key}" if error.key else "scenario", error.problem) from None
     return settled

@@ -160,7 +160,7 @@ def distance_to_equilibrium(samples: Mapping[str, Sequence[int]]) -> float:
     distances = [0.0]
     for values in samples.values():
         if values:
-            # Squares of whole numbers are exact, and their root is correctly rounded: the same on every machine.
+            # Squares and roots of whole numbers are the same on every machine; 32 binary places more are kept of these.
             squares = sum((len(values) * value - Q32_ONE) ** 2 for value in values)
-            distances.append(math.isqrt(squares) / (len(values) * Q32_ONE))
+            distances.append(math.isqrt(squares << 64) / (len(values) * Q32_ONE << 32))
     return max(distances)

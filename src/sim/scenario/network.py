@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event, Message
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.scenario.adversary import message_facts
 from sim.scenario.chances import Chances, Phase
 from sim.scenario.network_config import Network
@@ -94,18 +95,20 @@ class NetworkStage:
 
 
 class UnderWay:
-    """Messages that come later, in the order in which they were sent. Its whole state is ``plain``, plain data."""
+    """Messages that come later. Its whole state is ``plain``, plain data."""
 
     def __init__(self) -> None:
         self.plain: list[list[Any]] = []
 
     def add(self, message: Message, due_tick: int) -> None:
         """Let message come at due_tick."""
-        self.plain.append([due_tick, message.number, message.sender, message.receiver, message.label, message.payload])
+        # What comes is what was sent, whatever the sender does with it later, and as one that was restored has it.
+        payload = decode_plain(encode_plain(message.payload))
+        self.plain.append([due_tick, message.number, message.sender, message.receiver, message.label, payload])
 
     def take_due(self, tick: int) -> list[Message]:
-        """The messages that are due at tick or were before it, by the tick at which they were due."""
-        due = sorted((entry for entry in self.plain if entry[0] <= tick), key=lambda entry: entry[0])
+        """The messages that are due at tick or were before it, by that tick and then in the order they were sent in."""
+        due = sorted((entry for entry in self.plain if entry[0] <= tick), key=lambda entry: (entry[0], entry[1]))
         if due:
             self.plain = [entry for entry in self.plain if entry[0] > tick]
         return [Message(*entry[1:]) for entry in due]

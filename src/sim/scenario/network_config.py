@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import attrs
@@ -54,6 +55,7 @@ class Network:
         for index, pair in enumerate(pairs):
             if pair in pairs[:index]:
                 raise ConfigError(f"links[{index}]", f"there is a link from {pair[0]} to {pair[1]} already")
+        _check_groups("partition", self.partition)
 
 
 @attrs.frozen
@@ -95,5 +97,18 @@ class Reconfiguration:
             "mode_transition": ("roles", "mode"),
         }
         own = (*pair, "enabled", "latency_ms", "variance", "loss", "groups", "roles", "mode")
-        allowed = ("enabled", "latency_ms", "variance", "loss") if self.kind == "link" else ()
-        check_keys(self, self.kind, needed[self.kind], own, allowed)
+        changes = ("enabled", "latency_ms", "variance", "loss")
+        check_keys(self, self.kind, needed[self.kind], own, changes if self.kind == "link" else ())
+        if self.kind == "link" and all(getattr(self, key) is None for key in changes):
+            raise ConfigError("enabled", "a link needs one of enabled, latency_ms, variance and loss")
+        _check_groups("groups", self.groups or ())
+
+
+def _check_groups(key: str, groups: Sequence[Sequence[str]]) -> None:
+    """Raise ConfigError for the first role that is in two groups, or twice in one."""
+    seen: set[str] = set()
+    for index, group in enumerate(groups):
+        for number, role in enumerate(group):
+            if role in seen:
+                raise ConfigError(f"{key}[{index}][{number}]", f"{role} is in another group already")
+            seen.add(role)

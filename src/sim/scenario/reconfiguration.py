@@ -51,7 +51,8 @@ class Reconfigurations:
             self.plain["made"][index] = True
             footprint = self._make(change, network, queues, roles)
             if change.cost:
-                self.plain["busy"] |= dict.fromkeys(footprint, now.tick + change.cost)
+                busy: dict[str, int] = self.plain["busy"]
+                busy |= {role: max(busy.get(role, 0), now.tick + change.cost) for role in footprint}
             effect = "transition_choreography" if change.cost else "pure"
             links = [[change.from_, change.to]] if change.kind == "link" else []
             events.append(

@@ -41,9 +41,12 @@ class MessageRoles:
         self._world: MessageWorld = world
         self.world_inputs: Any = None
 
-    def begin_step(self, inputs: Any, paused: frozenset[str], router: Router, _events: list[Event]) -> None:
-        """From now until end_step the world's messages go through router, and paused roles do nothing."""
+    def take_inputs(self, inputs: Any) -> None:
+        """Begin a round with what the world is given."""
         self.world_inputs = inputs
+
+    def begin_step(self, paused: frozenset[str], router: Router, _events: list[Event]) -> None:
+        """From now until end_step the world's messages go through router, and paused roles do nothing."""
         self._world.paused, self._world.router = paused, router
 
     def end_step(self) -> Sequence[Event]:
@@ -57,7 +60,7 @@ class MessageRoles:
 
     def sample(self, role: str) -> list[int]:
         """See MessageWorld."""
-        return list(self._world.sample(role))
+        return [int(value) for value in self._world.sample(role)]
 
     def buffered_count(self) -> int:
         """See MessageWorld."""
@@ -79,6 +82,8 @@ class InputRoles:
 
     Attributes:
         world_inputs: what the world's step is given; valid from begin_step on.
+
+    A role's input is an event ``sent``, and ``received`` by the world when it is among what the step is given.
     """
 
     def __init__(
@@ -88,56 +93,67 @@ class InputRoles:
         self._form = _form_of(world, roles, config)
         self._next_number = next_number
         self._accepts: Callable[[Any], bool] | None = getattr(inner_of(world), "accepts", None)
+        self._own: list[Any] = []  # This and the next two are of the present round.
+        self._sent: Mapping[str, Sequence[Any]] = {}
         self._arrived: list[Message] = []
         self.world_inputs: Any = None
         if self._form == "one" and len(roles) != 1:
             raise ConfigError("inputs", f'"one" needs one role, found {len(roles)}')
 
-    def begin_step(self, inputs: Any, paused: frozenset[str], router: Router, events: list[Event]) -> None:
-        """Send this tick's inputs; with what was delivered before, they are what the world is given.
+    def take_inputs(self, inputs: Any) -> None:
+        """Begin a round with what the roles send. Raises ValueError if inputs have another form than this world's."""
+        self._own, self._sent = self._shared_out(inputs)
+        self._arrived = []
 
-        Raises ValueError if inputs have another form than this world's.
-        """
-        own, sent = self._shared_out(inputs)
-        for role, payloads in sent.items():
+    def begin_step(self, paused: frozenset[str], router: Router, events: list[Event]) -> None:
+        """Send this tick's inputs; with what was delivered before, they are what the world is given."""
+        for role, payloads in self._sent.items():
             for payload in payloads:
                 message = Message(self._next_number(), role, WORLD, _label(payload), payload)
                 if role in paused:
                     events.append({"kind": "suppressed", **message_facts(message)})
                     continue
+                events.append({"kind": "sent", **message_facts(message)})
                 arrived = router(message)
                 if arrived is not None:
                     self._arrived.append(arrived)
-        self.world_inputs = self._joined(own, events)
-        self._arrived = []
+        self.world_inputs = self._joined(events)
 
-    def _shared_out(self, inputs: Any) -> tuple[Any, dict[str, list[Any]]]:
+    def _shared_out(self, inputs: Any) -> tuple[list[Any], dict[str, Sequence[Any]]]:
         """What is the world's own, and what each role sends."""
         if self._form == "one":
-            return None, {self._roles[0]: [] if inputs is None else [inputs]}
+            return [], {self._roles[0]: [] if inputs is None else [inputs]}
         if self._form == "list" and (inputs is None or isinstance(inputs, list | tuple)):
             return list(inputs or ()), {}
         if inputs is None:
-            return None, {}
-        if not isinstance(inputs, Mapping) or set(inputs) - {*self._roles, NOBODY}:
+            return [], {}
+        known = {*self._roles, NOBODY} if self._form == "list" else {*self._roles}
+        if not isinstance(inputs, Mapping) or set(inputs) - known:
             raise ValueError(f"inputs by role were expected, of {', '.join(self._roles)}; found {inputs!r}")
-        sent = {role: inputs[role] for role in self._roles if role in inputs}
-        if self._form == "list":
-            return list(inputs.get(NOBODY, ())), sent
-        return None, {role: [value] for role, value in sent.items()}
+        if self._form == "by_role":
+            return [], {role: [inputs[role]] for role in self._roles if role in inputs}
+        for role, value in inputs.items():
+            if not isinstance(value, list | tuple):
+                problem = f"inputs by role were expected, a list of each; found {value!r} of {role or 'nobody'}"
+                raise ValueError(problem)  # noqa: TRY004 - as for any other form that is not this world's
+        return list(inputs.get(NOBODY, ())), {role: inputs[role] for role in self._roles if role in inputs}
 
-    def _joined(self, own: Any, events: list[Event]) -> Any:
-        """The inputs of the world: in the order in which they arrived."""
+    def _joined(self, events: list[Event]) -> Any:
+        """The inputs of the world: all in the order in which they arrived, or of each role the one sent last."""
+        accepted = [message for message in self._arrived if self._is_accepted(message, events)]
         if self._form == "list":
-            accepted = [message for message in self._arrived if self._is_accepted(message, events)]
-            return [*own, *(message.payload for message in accepted)]
-        latest: dict[str, Any] = dict.fromkeys(self._roles, self._idle)
-        newest: dict[str, Message] = {}
-        for message in sorted(self._arrived, key=lambda message: message.number):
-            if message.sender in newest:
-                events.append({"kind": "superseded", **message_facts(newest[message.sender])})
-            if self._is_accepted(message, events):
-                newest[message.sender], latest[message.sender] = message, message.payload
+            taken = accepted
+        else:
+            newest: dict[str, Message] = {}
+            for message in sorted(accepted, key=lambda message: message.number):
+                if message.sender in newest:
+                    events.append({"kind": "superseded", **message_facts(newest[message.sender])})
+                newest[message.sender] = message
+            taken = [newest[role] for role in self._roles if role in newest]
+        events.extend({"kind": "received", "role": WORLD, "from": one.sender, "message": one.number} for one in taken)
+        if self._form == "list":
+            return [*self._own, *(message.payload for message in taken)]
+        latest = dict.fromkeys(self._roles, self._idle) | {message.sender: message.payload for message in taken}
         return latest[self._roles[0]] if self._form == "one" else latest
 
     def _is_accepted(self, message: Message, events: list[Event]) -> bool:
@@ -159,7 +175,7 @@ class InputRoles:
     def sample(self, role: str) -> list[int]:
         """What the world shows of a role, if it does."""
         own: Callable[[str], Sequence[int]] | None = getattr(inner_of(self._world), "sample", None)
-        return list(own(role)) if own is not None else []
+        return [int(value) for value in own(role)] if own is not None else []
 
     @staticmethod
     def buffered_count() -> int:

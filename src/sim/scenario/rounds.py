@@ -78,9 +78,10 @@ class ScenarioSimulation:
         self._check_execution()
         self._seams: MessageRoles | InputRoles = self._make_seams()
         self._make_parts(functions or {})
-        self._needs_figures = any(one.kind in {"always", "liveness"} for one in config.properties)
+        self._needs_figures = any(one.kind in {"always", "liveness", "function"} for one in config.properties)
         self._events: list[Event] = []
         self._during: list[Event] = []  # In the world's step.
+        self._result: Any = None  # Of the world's step; output, as events are.
         self._packed: dict[str, bytes] = {}
         self._extend_state()
         self._save()
@@ -98,8 +99,8 @@ class ScenarioSimulation:
             raise ConfigError("execution.scheduler_concurrency", problem)
 
     def _make_seams(self) -> MessageRoles | InputRoles:
-        if hasattr(self.inner, "router"):
-            return MessageRoles(self.inner)
+        if hasattr(inner_of(self.inner), "router"):
+            return MessageRoles(inner_of(self.inner))
         return InputRoles(self.inner, self.roles, self.config, self._next_number)
 
     def _make_parts(self, functions: Mapping[str, PropertyFunction]) -> None:
@@ -126,7 +127,7 @@ class ScenarioSimulation:
 
     def _extend_state(self) -> None:
         """Raises TypeError if the simulation still looks at the arena that it had."""
-        before = weakref.ref(self.state.arena)
+        before = weakref.ref(self.state.arena.base)  # All views share it; the arena is a view itself.
         names = [*self._parts(), "heard"]
         self.state.extend(Field(CLOCK, "i8", (2,)), *(Blob(f"{BESIDE}{name}") for name in names))
         if before() is not None:
@@ -155,13 +156,20 @@ class ScenarioSimulation:
                     raise ConfigError(f"properties[{index}].{key}", known)
 
     def _step_world(self, _: Any) -> None:
-        self.inner.step(self._seams.world_inputs)
+        step: Callable[[Any], Any] = self.inner.step
+        self._result = step(self._seams.world_inputs)
 
     # --- the round
 
-    def step(self, inputs: Any) -> None:
-        """One round. inputs: what the roles send, see roles.py, or what a world with messages is given."""
+    def step(self, inputs: Any) -> Any:
+        """One round; returns what the world's step returned.
+
+        inputs: what the roles send, see roles.py, or what a world with messages is given. Raises ValueError if they
+        have another form; nothing has happened then.
+        """
+        self._result = None
         run_phases(self.phases, inputs)
+        return self._result
 
     def events(self) -> Sequence[Event]:
         """What happened in the last round, in order; at tick 0, the first sample."""
@@ -178,6 +186,7 @@ class ScenarioSimulation:
         return number
 
     def _before(self, inputs: Any) -> None:
+        self._seams.take_inputs(inputs)
         self._events, self._during = [], []
         tick, events = self.tick + 1, self._events
         now = Round(tick, {(kind, role) for kind, role in self._heard})
@@ -191,7 +200,7 @@ class ScenarioSimulation:
         for message in self._under_way.take_due(tick):
             self._arrive(message, tick)
         paused = self._adversaries.crashed | self._changes.busy
-        self._seams.begin_step(inputs, paused, lambda message: self._route(message, tick), events)
+        self._seams.begin_step(paused, lambda message: self._route(message, tick), events)
 
     def _arrive(self, message: Message, tick: int) -> None:
         """Put a late message into the receiver's buffer; one that is full is tried again in the next round."""

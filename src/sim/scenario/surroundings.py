@@ -73,7 +73,9 @@ class Surroundings:
     def _is_asleep(self, role: str, tick: int) -> bool:
         body = self._bodies.get(role)
         return (
-            body is not None and body.asleep_every is not None and tick % body.asleep_every < (body.asleep_ticks or 0)
+            body is not None
+            and body.asleep_every is not None
+            and (tick - 1) % body.asleep_every < (body.asleep_ticks or 0)  # The first round leads to tick 1.
         )
 
     def _is_near(self, one: str, other: str) -> bool:

@@ -351,3 +351,93 @@ def test_what_is_no_size(size: Any) -> None:
         Field("a", "i4", (size,))
     with pytest.raises(ValueError, match="rows without a byte"):
         State(Schema(Field("a", "i4", (1 << 38, 0), row_axes=1)))
+
+
+# --- further fields beside those that there are
+
+
+def test_extending_keeps_what_there_is() -> None:
+    """Values, rows and room stay; what is new is zero and empty, and lies behind the others."""
+    state, plain = a_state(), a_state()
+    state.extend(Field("clock", "i8", (2,)), Blob("notes", capacity=3), Table("bees", Field("age", "u1"), capacity=1))
+
+    assert list(state) == ["grid", "ants.age", "ants.place", "log", "clock", "notes", "bees.age"]
+    assert {name: state[name].tolist() for name in plain} == {name: plain[name].tolist() for name in plain}
+    assert (state["clock"].tolist(), state.blob("notes"), state.count("bees")) == ([0, 0], b"", 0)
+    assert {name: state.layout.capacities[name] for name in plain.layout.capacities} == plain.layout.capacities
+    assert state.arena.ctypes.data % 64 == 0
+
+
+def test_extending_is_as_if_the_fields_had_been_there_from_the_first() -> None:
+    """The same layout, bytes and hash as a state of the whole schema with the same values in it."""
+    extended, whole = a_state(), State(Schema(*SCHEMA.entries, Field("clock", "i8")))
+    extended.extend(Field("clock", "i8"))
+    restored = State(SCHEMA)
+    restored.restore(a_state().snapshot())
+    whole.add_rows("ants", 2)
+    for name in ("ants.age", "ants.place", "grid"):
+        whole[name][...] = extended[name]
+    whole.set_blob("log", b"abc")
+
+    assert (extended.layout.slots, extended.layout.hash_seed) == (whole.layout.slots, whole.layout.hash_seed)
+    assert extended.arena.tobytes() == whole.arena.tobytes()
+    assert extended.hash() == whole.hash()
+    restored.restore(extended.snapshot())
+    assert list(restored) == list(extended)
+
+
+def test_views_from_before_extending_are_read_only() -> None:
+    """A write through one of them fails instead of vanishing; views taken anew are written through."""
+    state = a_state()
+    stale = [state["grid"], state["ants.age"], state["log"]]
+    state.truncate_rows("ants", 1)
+    stale.append(state["ants.age"])
+    state.extend(Field("clock", "i8"))
+
+    for view in stale:
+        with pytest.raises(ValueError, match="read-only"):
+            view[...] = 0
+    state["ants.age"][0] = 5
+    assert state.snapshot()["ants.age"].tolist() == [5]
+
+
+def test_tables_and_blobs_grow_after_extending() -> None:
+    """Old ones and new ones, each without touching the others."""
+    state = a_state()
+    state.extend(Blob("notes"), Table("bees", Field("age", "u1"), capacity=1))
+    state.add_rows("ants", 40)
+    state.add_rows("bees", 5)
+    state["bees.age"][:] = 9
+    state.set_blob("notes", b"n" * 999)
+    state.set_blob("log", b"l" * 99)
+
+    assert (state["ants.age"].tolist(), state["bees.age"].tolist()) == ([7, 8] + [0] * 40, [9] * 5)
+    assert (state.blob("notes"), state.blob("log"), state["grid"].tolist()) == (b"n" * 999, b"l" * 99, [[1] * 3] * 2)
+
+
+def test_marks_go_on_after_extending() -> None:
+    """Whoever tracks changes sees everything as changed, and then what is marked, new fields included."""
+    state = a_state()
+    source = MarkedChanges(state)
+    source.reset(state.snapshot())
+    state.extend(Field("clock", "i8", (2,)))
+
+    assert {name: rows.tolist() for name, rows in source.changed_rows().items()}.keys() >= {"grid", "clock"}
+    source.reset(state.snapshot())
+    state.set("clock", 1, 5)
+    state.set("ants.age", 0, 9)
+    assert {name: rows.tolist() for name, rows in source.changed_rows().items()} == {"ants.age": [0], "clock": [1]}
+
+
+@pytest.mark.parametrize("entry", [Field("grid", "i1"), Blob("log"), Table("ants", Field("x", "i1")), Blob("ants")])
+def test_a_name_that_is_taken(entry: Any) -> None:
+    """Is refused, and nothing has changed."""
+    state = a_state()
+    before, view = state.arena.tobytes(), state["grid"]
+
+    with pytest.raises(ValueError, match=r"(grid|log|ants)"):
+        state.extend(Field("clock", "i8"), entry)
+    assert state.arena.tobytes() == before
+    assert "clock" not in list(state)
+    view[...] = 2
+    assert state["grid"][0, 0] == 2
