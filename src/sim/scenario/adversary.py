@@ -12,7 +12,7 @@ import attrs
 
 from sim.kernel.messages import Event, Message
 from sim.scenario.adversary_config import Adversary
-from sim.scenario.chances import Chances, Phase
+from sim.scenario.chances import Chances, Phase, key_of
 from sim.scenario.corruption import corrupt
 from sim.scenario.triggers import Round, fires
 
@@ -57,8 +57,9 @@ class AdversaryProgram:
             if until != FOR_EVER and now.tick >= until:
                 del self.plain["crashed"][role]
                 events.append({"kind": "recovered", "role": role})
-        for index, (adversary, striker) in enumerate(zip(self._adversaries, self.plain["strikers"], strict=True)):
-            if striker[0] != WAITING or not fires(adversary.trigger, now, self._chances, Phase.TRIGGER, index):
+        for adversary, striker in zip(self._adversaries, self.plain["strikers"], strict=True):
+            key = key_of(adversary.id)
+            if striker[0] != WAITING or not fires(adversary.trigger, now, self._chances, Phase.TRIGGER, key):
                 continue
             striker[0], striker[2] = ACTIVE, now.tick
             self._note(events, adversary, striker, "activated", adversary.kind)
@@ -76,12 +77,12 @@ class AdversaryProgram:
     def intercept(self, message: Message, tick: int, events: list[Event]) -> Interception:
         """What the adversaries make of a message, one after the other; the longest delay counts."""
         delay = 0
-        for index, (adversary, striker) in enumerate(zip(self._adversaries, self.plain["strikers"], strict=True)):
+        for adversary, striker in zip(self._adversaries, self.plain["strikers"], strict=True):
             if striker[0] != ACTIVE or not _reaches(adversary, message):
                 continue
-            if not self._may_strike(index, adversary, striker, message, tick):
+            if not self._may_strike(adversary, striker, message, tick):
                 continue
-            found = self._strike(index, adversary, message, tick)
+            found = self._strike(adversary, message, tick)
             if found is None:
                 continue
             what, message, own_delay = found
@@ -93,7 +94,7 @@ class AdversaryProgram:
             delay = max(delay, own_delay)
         return Interception(message, delay)
 
-    def _may_strike(self, index: int, adversary: Adversary, striker: list[int], message: Message, tick: int) -> bool:
+    def _may_strike(self, adversary: Adversary, striker: list[int], message: Message, tick: int) -> bool:
         """Whether the budget allows it now. A window begins when the adversary does, the next when it is over."""
         budget = adversary.budget
         match budget.kind:
@@ -105,13 +106,13 @@ class AdversaryProgram:
             case "correlated" if tick < striker[5]:
                 return True
             case "independent" | "correlated":
-                falls = self._falls(budget.chance or 0, tick, message, index, 0)
+                falls = self._falls(budget.chance or 0, tick, message, adversary, 0)
                 if falls and budget.kind == "correlated":
                     striker[5] = tick + (budget.burst_ticks or 1)
                 return falls
         return True
 
-    def _strike(self, index: int, adversary: Adversary, message: Message, tick: int) -> tuple[str, Message, int] | None:
+    def _strike(self, adversary: Adversary, message: Message, tick: int) -> tuple[str, Message, int] | None:
         """What is done, to what message, and by how much it is delayed; None if there is nothing to be done."""
         match adversary.kind:
             case "withholding":
@@ -122,18 +123,18 @@ class AdversaryProgram:
                 changed = _corrupted(message)
                 return ("corrupted", changed, 0) if changed is not message else None
             case "byzantine_interference":
-                if self._falls(adversary.withhold or 0, tick, message, index, 1):
+                if self._falls(adversary.withhold or 0, tick, message, adversary, 1):
                     return "withheld", message, 0
                 changed = (
-                    _corrupted(message) if self._falls(adversary.corrupt or 0, tick, message, index, 2) else message
+                    _corrupted(message) if self._falls(adversary.corrupt or 0, tick, message, adversary, 2) else message
                 )
-                late = self._falls(adversary.delay or 0, tick, message, index, 3)
+                late = self._falls(adversary.delay or 0, tick, message, adversary, 3)
                 if changed is not message or late:
                     return "corrupted" if changed is not message else "delayed", changed, (adversary.ticks or 0) * late
         return None
 
-    def _falls(self, chance: int, tick: int, message: Message, index: int, word: int) -> bool:
-        return self._chances.falls(chance, Phase.ADVERSARY, tick, message.number, block=index, word=word)
+    def _falls(self, chance: int, tick: int, message: Message, adversary: Adversary, word: int) -> bool:
+        return self._chances.falls(chance, Phase.ADVERSARY, tick, message.number, block=key_of(adversary.id), word=word)
 
     @staticmethod
     def _count(adversary: Adversary, striker: list[int]) -> None:

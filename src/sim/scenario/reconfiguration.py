@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event
-from sim.scenario.chances import Chances, Phase
+from sim.scenario.chances import Chances, Phase, key_of
 from sim.scenario.network import NetworkStage, UnderWay
 from sim.scenario.network_config import Reconfiguration
 from sim.scenario.triggers import Round, fires
@@ -46,7 +46,7 @@ class Reconfigurations:
         for index, change in enumerate(self._changes):
             if self.plain["made"][index]:
                 continue
-            if not fires(change.trigger, now, self._chances, Phase.RECONFIGURATION, index):
+            if not fires(change.trigger, now, self._chances, Phase.RECONFIGURATION, key_of(change.id)):
                 continue
             self.plain["made"][index] = True
             footprint = self._make(change, network, queues, roles)

@@ -28,14 +28,14 @@ class Round:
         return self.tick - 1
 
 
-def fires(trigger: Trigger, now: Round, chances: Chances, phase: Phase, index: int) -> bool:
-    """Whether the trigger of the index-th part fires in this round, if it has not yet."""
+def fires(trigger: Trigger, now: Round, chances: Chances, phase: Phase, key: int) -> bool:
+    """Whether the trigger of a part fires in this round, if it has not yet. key: see key_of."""
     if trigger.at_tick is not None:
         return now.tick >= trigger.at_tick
     if trigger.after_step is not None:
         return now.rounds_done >= trigger.after_step
     if trigger.random is not None:
-        return chances.falls(trigger.random, phase, now.tick, index)
+        return chances.falls(trigger.random, phase, now.tick, key)
     if trigger.on_event is not None:
         kind, role = trigger.on_event.kind, trigger.on_event.role
         return any(found == kind and role in {None, who} for found, who in now.heard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
@@ -199,10 +200,10 @@ def test_only_chosen_messages_are_struck(chosen: dict[str, Any], struck: list[in
 # --- triggers
 
 
-def first_fall(seed: int, phase: int, index: int, chance: float) -> int:
-    """The first tick at which the draw of an index under a phase is below the chance; by the tests' own Philox."""
+def first_fall(seed: int, phase: int, key: int, chance: float) -> int:
+    """The first tick at which the draw of a key under a phase is below the chance; by the tests' own Philox."""
     tick = 1
-    while philox_block((0, index, tick, phase << 24), (seed, 0))[0] >= chance * (1 << 32):
+    while philox_block((0, key, tick, phase << 24), (seed, 0))[0] >= chance * (1 << 32):
         tick += 1
     return tick
 
@@ -239,7 +240,7 @@ def test_a_random_trigger_is_one_keyed_draw_a_tick(seed: int) -> None:
     """The first tick whose own draw falls; the second adversary has draws of its own."""
     plain = adversary("withholding", {"total": 1}, trigger={"random": 0.2}, senders=["b"])
     plain["adversaries"].append({**plain["adversaries"][0], "id": "y"})
-    fires = [first_fall(seed, TRIGGER, index, 0.2) for index in (0, 1)]
+    fires = [first_fall(seed, TRIGGER, zlib.crc32(name), 0.2) for name in (b"x", b"y")]
 
     lines, _ = happened({"seed": seed, **plain}, max(fires) + 3)
 
@@ -295,8 +296,8 @@ def test_each_budget(budget: dict[str, Any], ticks: list[int]) -> None:
 
 
 def draw(seed: int, tick: int, message: int) -> int:
-    """The draw for a message that decides whether the first adversary's budget allows a strike."""
-    return philox_block((0, message, tick, ADVERSARY << 24), (seed, 0))[0]
+    """The draw for a message that decides whether the budget of the adversary x allows a strike."""
+    return philox_block((zlib.crc32(b"x"), message, tick, ADVERSARY << 24), (seed, 0))[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -307,6 +308,16 @@ def test_an_independent_budget_draws_for_each_message(seed: int) -> None:
 
     assert struck_ticks({"seed": seed} | adversary("withholding", budget), 40) == expected
     assert expected
+
+
+def test_draws_go_by_name() -> None:
+    """An adversary before another one takes no draws from it: leaving it out changes nothing else."""
+    budget = {"total": 999, "kind": "independent", "chance": 0.25}
+    plain = adversary("withholding", budget)
+    idle = {"id": "idle", "kind": "corruption", "budget": {"total": 1, "kind": "independent", "chance": 0}}
+    with_idle = {**plain, "adversaries": [idle, *plain["adversaries"]]}
+
+    assert struck_ticks(plain, 40) == struck_ticks(with_idle, 40) != []
 
 
 @pytest.mark.parametrize("seed", range(5))
