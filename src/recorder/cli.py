@@ -26,23 +26,19 @@ from recorder.console import (
     shown_path,
     version,
 )
-from recorder.courses import Course, course_of, course_without_inputs, read_players
-from recorder.errors import RecordingError
-from recorder.factories import load_factory, sim_option
-from recorder.format.assembly import Assembled
-from recorder.format.recording import Recording
-from recorder.reading import OpenTape
+from recorder.courses import course_of, read_players
+from recorder.factories import load_factory
+from recorder.going_on import goal_of, plan_for
+from recorder.options import Deterministic, Durability, Inputs, Keep, Quiet, Sim, Split, Sync
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
-from recorder.resumable import ensure_first_file
 from recorder.resume import resume as resume_tape
 from recorder.scenarios.running import raced_inputs
 from recorder.scenarios.violations import Violations
 from recorder.settings import TICKS_MAX, make_settings
-from sim.kernel.registry import ConfigError, find_world
-from sim.scenario.load import Scenario, load_scenario, shipped_scenarios
+from sim.kernel.registry import ConfigError
+from sim.scenario.load import FOREIGN, Scenario, load_scenario, shipped_scenarios
 
 RECORDINGS_FOLDER = "recordings"
-LOOKED_AT_TICKS = 100  # So many of the last inputs say whether a simulation is fed with any.
 
 app = App(
     name="record",
@@ -58,60 +54,6 @@ app = App(
     version=version,
     suppress_keyboard_interrupt=False,
 )
-
-
-Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
-Durability = Annotated[
-    Literal["tick", "block", "none"],
-    Parameter(
-        help="What a killed process may cost: tick (nothing), block (up to a second), none (whatever was not written)."
-    ),
-]
-Sync = Annotated[
-    str | None,
-    Parameter(
-        help="When to force data to the disk: a time such as 1s, 200ms or 5m, up to a day; block, after each block; "
-        "or never. 1s by default."
-    ),
-]
-Keep = Annotated[
-    str | None,
-    Parameter(
-        help="Keep only the last so many ticks, or a time such as 500ms, 60s, 5m or 1h: a flight recorder's loop."
-    ),
-]
-Split = Annotated[
-    str | None,
-    Parameter(
-        help="Begin a new file, at the next keyframe, after so many bytes, such as 500MB: TAPE, TAPE.1, TAPE.2, read "
-        "as one. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file costs a "
-        "full keyframe, so that small ones cost most."
-    ),
-]
-Deterministic = Annotated[
-    bool,
-    Parameter(
-        negative="",
-        help="Equal runs give equal bytes: no clock and no environment on the tape. It costs waiting for a slow disk; "
-        "and as frames go to the file only when their block (16 KiB) is full, or at a keyframe, a power cut, and a kill "
-        "with --durability block, lose more than they would else.",
-    ),
-]
-Inputs = Annotated[
-    Path | None,
-    Parameter(
-        name="--inputs",
-        help='A file of further inputs, a line of JSON for each tick that has some: {"tick": 5, "inputs": [...]}.',
-    ),
-]
-Sim = Annotated[
-    str | None,
-    Parameter(
-        name="--sim",
-        help="module:factory of the simulation, for a tape that names no registered world. It must need no inputs: "
-        "one that is fed by a program of yours goes on in that, by recorder.resume(path, simulation).",
-    ),
-]
 
 
 @app.command
@@ -134,6 +76,7 @@ def run(
     blame: Literal["auto", "fields", "phases", "none"] = "auto",
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     inputs: Inputs = None,
+    sim: Sim = None,
     realtime: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     quiet: Quiet = False,
 ) -> int:
@@ -142,6 +85,7 @@ def run(
     Examples:
     record run quiet-meadow -o meadow.tape --ticks 2000
     record run arms-race --player caterpillar=greedy --player beetle=random
+    record run provoked.toml --sim walkers:Walkers
 
     The run ends with the scenario's last tick, or before, where the scenario's [termination] says so. If a property of
     its [scenario] is violated, a smaller scenario that violates it is left beside the tape; the exit code is 1.
@@ -174,26 +118,37 @@ def run(
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
-    loaded = load_scenario(scenario, seed=seed)
-    tick_count = _goal(ticks) if ticks is not None else _ticks_of(loaded)
+    loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
+    tick_count = goal_of(ticks) if ticks is not None else _ticks_of(loaded)
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split}
     settings |= {"deterministic": deterministic, "blame": blame}
     players = read_players(player or [])
     by_role = loaded.provocation is not None
-    course = course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role)
+    course = course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
     recorder = _start(output, loaded, settings, changes=changes, notes=_notes(tick_count, players, inputs))
     _say_what(loaded, tick_count, recorder, quiet=quiet, is_named=output is not None)
     found = Violations()
     with raced_inputs(recorder.simulation, course.inputs) as fed:
         fed_course = attrs.evolve(course, inputs=fed)
         code = run_and_report(recorder, fed_course, tick_count, quiet=quiet, ticks_a_second=realtime, watch=found.watch)
-    return code or found.leave_behind(Path(recorder.path), loaded, players, inputs, quiet=quiet)
+    return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
+
+
+def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
+    """The scenario around a simulation of the user's, if one is named. Raises UsageError."""
+    if sim is None:
+        return loaded
+    if loaded.world is not FOREIGN:
+        raise UsageError(f"--sim {sim}: the scenario {loaded.name} names the world {loaded.world.name}")
+    return attrs.evolve(loaded, world=attrs.evolve(FOREIGN, make=lambda _: _make(sim)))
 
 
 def _say_what(loaded: Scenario, ticks: int, recorder: Recorder, *, quiet: bool, is_named: bool) -> None:
     if not quiet:
-        what = f"{loaded.name} (world {loaded.world.name}, seed {loaded.config.get('seed', 0)})"
+        world = f"world {loaded.world.name}" if loaded.world.name else "a simulation of yours"
+        seed = (loaded.config if loaded.world.name else loaded.provocation or {}).get("seed", 0)
+        what = f"{loaded.name} ({world}, seed {seed})"
         say(f"recording {what}, {counted(ticks, 'tick')} → {recorder.path}")
     elif not is_named:
         say(str(recorder.path))  # Nobody could know it otherwise.
@@ -257,7 +212,7 @@ def resume(
     quiet
         Print nothing but errors.
     """
-    plan = _plan(tape, ticks, sim, inputs)
+    plan = plan_for(tape, ticks, sim, inputs)
     with progress_bar("restoring", 1, quiet=quiet) as show:
         try:
             simulation = _make(sim) if sim is not None else None
@@ -279,82 +234,6 @@ def resume(
     return code or found_violations.exit_code
 
 
-@attrs.frozen
-class _Plan:
-    """How a recording goes on.
-
-    Attributes:
-        course: what it is fed with.
-        last_tick: up to which it is to be recorded; where it is already if it only has to be sealed.
-    """
-
-    course: Course
-    last_tick: int
-
-
-def _plan(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -> _Plan:
-    """How a tape can be gone on with. Raises UsageError, RecordingError, OSError; nothing is written then."""
-    with OpenTape(tape) as opened:
-        assembled = opened.assemble()
-        ensure_first_file(tape, assembled)
-        last_tick = _last_tick(tape, assembled, ticks)
-        match assembled.meta.get("world"):
-            case {"name": str(name), "config": dict(config)}:
-                players = _players_noted(tape, assembled, inputs)
-                provoked = bool(assembled.meta.get("scenario"))
-                world = find_world(name)
-                course = course_of(world, config, sim=sim, players=players, file=inputs, by_role=provoked)
-            case _ if sim is not None:
-                if last_tick > assembled.recording.last_tick:
-                    _ensure_no_inputs(tape, assembled.recording)
-                course = course_without_inputs(sim)
-            case _:
-                raise UsageError(
-                    f"{tape} names no registered world: "
-                    f"name its simulation by {sim_option(assembled.meta.get('simulation'))}, "
-                    f"or go on in Python, recorder.resume({str(tape)!r}, simulation)"
-                )
-    return _Plan(course, last_tick)
-
-
-def _players_noted(tape: Path, assembled: Assembled, inputs: Path | None) -> dict[str, str]:
-    """Who played when the tape was recorded. Raises UsageError if it had inputs of a file that is not named now."""
-    notes = assembled.meta.get("notes")
-    if isinstance(notes, dict) and isinstance(notes.get("inputs"), str) and inputs is None:
-        raise UsageError(f"{tape}: some of its inputs came from {notes['inputs']}: name that file with --inputs")
-    match notes:
-        case {"players": dict(players)} if all(isinstance(policy, str) for policy in players.values()):
-            return players
-    return {}
-
-
-def _last_tick(tape: Path, assembled: Assembled, ticks: int | None) -> int:
-    """Up to which tick a tape is to be recorded. Raises UsageError if there is nothing to be done."""
-    here, planned = assembled.recording.last_tick, None
-    match assembled.meta.get("notes"):
-        case {"ticks": int(noted)} if noted <= TICKS_MAX:
-            planned = noted
-    wanted = _goal(ticks) if ticks is not None else planned
-    if ticks is not None and ticks < here:
-        raise UsageError(f"--ticks {ticks:,} lies before tick {here:,}, where {tape} is")
-    if wanted is None or wanted < here or (wanted == here and assembled.final):
-        raise UsageError(f"{tape} is at tick {here:,} already: say how far to go with --ticks")
-    return wanted
-
-
-def _ensure_no_inputs(tape: Path, recording: Recording) -> None:
-    """Refuse to go on without inputs where there were some. Raises UsageError."""
-    last_tick = recording.last_tick
-    try:
-        frames = [recording.frame(tick) for tick in range(max(1, last_tick - LOOKED_AT_TICKS + 1), last_tick + 1)]
-    except RecordingError:
-        return  # What is damaged, or was dropped, is for resume to judge.
-    if any(frame.inputs is not None for frame in frames):
-        raise UsageError(
-            f"{tape}: its inputs came from a program of yours: go on there, recorder.resume({str(tape)!r}, simulation)"
-        )
-
-
 def _make(sim: str) -> Any:
     """The simulation that --sim names. Raises UsageError, TypeError if it needs arguments."""
     try:
@@ -362,12 +241,6 @@ def _make(sim: str) -> Any:
     except ValueError as error:
         raise UsageError(f"--sim {error}") from None
     return factory()
-
-
-def _goal(ticks: int) -> int:
-    if ticks > TICKS_MAX:
-        raise UsageError(f"--ticks {ticks:,}: {TICKS_MAX:,} are the most")
-    return ticks
 
 
 def _new_path(name: str) -> Path:

@@ -47,6 +47,8 @@ def course_of(
     players: policies by player. file: see read_inputs. by_role: tell whose inputs they are, for a scenario that stands
     between the players and the world. Raises ConfigError, UsageError, OSError.
     """
+    if not world.name:
+        return course_from_file(sim, file)
     scheduled = world.inputs(config)
     playing = {name: _player(world, config, name, policy) for name, policy in (players or {}).items()}
     given = read_inputs(file) if file is not None else {}
@@ -69,9 +71,10 @@ def course_of(
     )
 
 
-def course_without_inputs(sim: str) -> Course:
-    """For a simulation that lives on its own."""
-    return Course(lambda *_: None, lambda _: {}, sim)
+def course_from_file(sim: str | None, file: Path | None) -> Course:
+    """For a simulation of the user's: what a file gives at a tick, see read_plain_inputs; else None."""
+    given = read_plain_inputs(file) if file is not None else {}
+    return Course(lambda tick, _: given.get(tick), lambda _: {}, sim, file)
 
 
 def _player(world: World, config: Config, name: str, policy: str) -> Callable[[int, State], list[Any]]:

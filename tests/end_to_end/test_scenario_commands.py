@@ -197,3 +197,51 @@ def test_mistakes(line: str, text: str, folder: Path, capsys: pytest.CaptureFixt
     captured: Any = capsys.readouterr()
     assert_one_line(captured, text)
     assert files(folder) == before
+
+
+LAMP = """
+from sim import Field, Schema, State
+
+class Lamp:
+    def __init__(self):
+        self.state = State(Schema(Field("lit", "i8")))
+
+    def step(self, inputs):
+        if inputs is not None:
+            self.state["lit"][()] = inputs
+
+    def telemetry(self):
+        return {"lit": int(self.state["lit"])}
+"""
+
+
+def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without a world goes around what --sim names, fed from a file; every command that is told works."""
+    Path("lamp.py").write_text(LAMP)
+    Path("lamp.toml").write_text(
+        "[scenario]\nsteps = 13\nnetwork = { latency_ms = 2 }\n"
+        'properties = [{ name = "light", kind = "always", when = "lit < 2" }]\n'
+    )
+    Path("in.ndjson").write_text("".join(f'{{"tick": {tick}, "inputs": {tick % 3}}}\n' for tick in range(1, 13)))
+
+    assert run(recorder.cli.main, "run lamp.toml --sim lamp:Lamp --inputs in.ndjson -o lamp.tape") == 1
+    captured = capsys.readouterr()
+    assert "recording lamp (a simulation of yours, seed 0), 12 ticks → lamp.tape" in captured.out
+    assert "violated at tick 4: light: lit < 2 does not hold: it is 2" in captured.err
+    assert captured.out.splitlines()[-1] == "next: replay seek lamp.tape --sim lamp:Lamp --tick 4"
+    assert run(replayer.cli.main, "seek lamp.tape --sim lamp:Lamp --tick 4") == 0
+    assert run(replayer.cli.main, "verify lamp.tape --sim lamp:Lamp") == 0
+    smaller = Path("lamp.smaller.toml").read_text()
+    assert "# Recorded with: record run lamp.smaller.toml --sim lamp:Lamp --inputs in.ndjson\n" in smaller
+    assert "network" not in smaller
+    assert run(recorder.cli.main, "run lamp.smaller.toml --sim lamp:Lamp --inputs in.ndjson -q -o b.tape") == 1
+    assert run(recorder.cli.main, "resume lamp.tape --sim lamp:Lamp --inputs in.ndjson --ticks 15 -q") == 0
+    assert run(replayer.cli.main, "verify lamp.tape --sim lamp:Lamp") == 0
+    capsys.readouterr()
+    for line, text in (
+        ("run lamp.toml", "world: the name of a world was expected"),
+        ("run tiny.toml --sim lamp:Lamp", "--sim lamp:Lamp: the scenario tiny names the world meadow"),
+        ("run lamp.toml --sim lamp:Torch", "--sim lamp:Torch"),
+    ):
+        assert run(recorder.cli.main, line) == 2
+        assert_one_line(capsys.readouterr(), text)

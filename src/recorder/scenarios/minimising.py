@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import tomli_w
 
-from recorder.scenarios.batch import Job
 from recorder.scenarios.running import InputsOf, run_with_scenario
-from sim.kernel.registry import ConfigError, find_world
+from sim.kernel.registry import ConfigError, World
 from sim.scenario.results import Violation
 
 Plain = dict[str, Any]
@@ -54,16 +53,15 @@ class Minimised:
         return self.violation.tick
 
 
-def trial_of(job: Job, inputs_of: Callable[[Plain], InputsOf], name: str) -> Trial:
-    """Runs variants of a job's scenario and looks for the violation of one property. inputs_of: what a variant is fed."""
-    world = find_world(job.world)
+def trial_of(world: World, config: Mapping[str, Any], inputs: InputsOf, name: str) -> Trial:
+    """Runs a world with variants of a scenario and looks for the violation of one property."""
 
     def trial(scenario: Plain, ticks: int) -> Violation | None:
         try:
             result = run_with_scenario(
-                world.make(job.config),
+                world.make(config),
                 scenario,
-                inputs=inputs_of(scenario),
+                inputs=inputs,
                 steps=ticks + 1,
                 functions=world.properties,
             )
@@ -145,10 +143,8 @@ class _Search:
         return True
 
 
-def write_minimised(
-    path: Path, found: Minimised, world: Mapping[str, Any] | None, players: Mapping[str, str] | None = None
-) -> None:
-    """Write the scenario as a file that record run takes, with the world's part before it, and how it was played.
+def write_minimised(path: Path, found: Minimised, world: Mapping[str, Any] | None, options: Sequence[str] = ()) -> None:
+    """Write the scenario as a file that record run takes, with the world's part before it, and the options that it needs.
 
     Raises FileExistsError, OSError.
     """
@@ -158,7 +154,6 @@ def write_minimised(
         plain.pop("ticks")
     plain["scenario"] = {**found.scenario, "steps": found.ticks + 1}
     comment = f"# Made smaller: violates {found.violation.name} at tick {found.violation.tick}.\n"
-    played = " ".join(f"--player {name}={policy}" for name, policy in (players or {}).items())
-    comment += f"# Recorded with: record run {path.name} {played}\n" if played else ""
+    comment += f"# Recorded with: record run {' '.join([path.name, *options])}\n" if options else ""
     with path.open("x", encoding="utf-8") as file:
         file.write(comment + tomli_w.dumps(plain))

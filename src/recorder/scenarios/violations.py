@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from recorder.console import DIFFERS, SAME, counted, progress_bar, say, say_aside
-from recorder.courses import course_of
-from recorder.scenarios.batch import Job
+from recorder.courses import Course
 from recorder.scenarios.minimising import Minimised, Plain, minimise, trial_of, write_minimised
-from recorder.scenarios.running import InputsOf
-from sim.kernel.registry import find_world
 from sim.scenario.load import Scenario
 from sim.scenario.results import Violation
 
@@ -51,7 +48,7 @@ class Violations:
             say_aside(f"violated at tick {one.tick:,}: {one.name}: {one.details}")
 
     def leave_behind(
-        self, tape: Path, loaded: Scenario, players: Mapping[str, str], file: Path | None, *, quiet: bool
+        self, tape: Path, loaded: Scenario, players: Mapping[str, str], course: Course, *, quiet: bool
     ) -> int:
         """Say what was violated, and write a smaller scenario beside the tape; a user may interrupt the search.
 
@@ -61,33 +58,28 @@ class Violations:
             return SAME
         self.say()
         target = _free_name(tape)
-        found = _minimised(loaded, self.all[0], players, file, quiet=quiet)
+        options = [f"--player {name}={policy}" for name, policy in players.items()]
+        options += [f"--sim {course.sim}"] if course.sim else []
+        options += [f"--inputs {course.file}"] if course.file is not None else []
+        found = _minimised(loaded, self.all[0], course, quiet=quiet)
         if found is not None and not found.is_smaller_than(loaded.provocation or {}):
             say_aside("  nothing in the scenario can be left out")
         elif found is not None:
             try:
-                write_minimised(target, found, loaded.config, players)
+                write_minimised(target, found, loaded.config if loaded.world.name else None, options)
             except OSError as error:
                 say_aside(f"warning: {target}: {error.strerror}")
             else:
                 end = "" if found.is_minimal else ", and not to the end"
                 say_aside(f"  made smaller in {counted(found.trials, 'run')}{end}: {target}")
         if not quiet:
-            say(f"next: replay seek {shlex.quote(str(tape))} --tick {self.all[0].tick}")
+            say(f"next: {_seek_command(tape, course, self.all[0].tick)}")
         return DIFFERS
 
 
-def _minimised(
-    loaded: Scenario, violation: Violation, players: Mapping[str, str], file: Path | None, *, quiet: bool
-) -> Minimised | None:
-    """None if it was interrupted, or the violation does not come again, which the line before has said enough of."""
-    job = Job(0, loaded.name, loaded.world.name, loaded.config, loaded.provocation, violation.tick)
-    world = find_world(job.world)
-
-    def inputs_of(_: Plain) -> InputsOf:
-        return course_of(world, loaded.config, players=players, file=file, by_role=True).inputs
-
-    trial, start_s = trial_of(job, inputs_of, violation.name), time.monotonic()
+def _minimised(loaded: Scenario, violation: Violation, course: Course, *, quiet: bool) -> Minimised | None:
+    """None if it was interrupted."""
+    trial, start_s = trial_of(loaded.world, loaded.config, course.inputs, violation.name), time.monotonic()
     with progress_bar("making it smaller", round(BUDGET_S), quiet=quiet) as show:
 
         def shown(scenario: Plain, ticks: int) -> Violation | None:
@@ -98,6 +90,11 @@ def _minimised(
             return minimise(loaded.provocation or {}, violation, shown, BUDGET_S)
         except KeyboardInterrupt:
             return None
+
+
+def _seek_command(tape: Path, course: Course, tick: int) -> str:
+    sim = f" --sim {shlex.quote(course.sim)}" if course.sim else ""
+    return f"replay seek {shlex.quote(str(tape))}{sim} --tick {tick}"
 
 
 def _free_name(tape: Path) -> Path:

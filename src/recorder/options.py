@@ -1,0 +1,61 @@
+"""Options that subcommands of record have, with their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
+Durability = Annotated[
+    Literal["tick", "block", "none"],
+    Parameter(
+        help="What a killed process may cost: tick (nothing), block (up to a second), none (whatever was not written)."
+    ),
+]
+Sync = Annotated[
+    str | None,
+    Parameter(
+        help="When to force data to the disk: a time such as 1s, 200ms or 5m, up to a day; block, after each block; "
+        "or never. 1s by default."
+    ),
+]
+Keep = Annotated[
+    str | None,
+    Parameter(
+        help="Keep only the last so many ticks, or a time such as 500ms, 60s, 5m or 1h: a flight recorder's loop."
+    ),
+]
+Split = Annotated[
+    str | None,
+    Parameter(
+        help="Begin a new file, at the next keyframe, after so many bytes, such as 500MB: TAPE, TAPE.1, TAPE.2, read "
+        "as one. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file costs a "
+        "full keyframe, so that small ones cost most."
+    ),
+]
+Deterministic = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Equal runs give equal bytes: no clock and no environment on the tape. It costs waiting for a slow disk; "
+        "and as frames go to the file only when their block (16 KiB) is full, or at a keyframe, a power cut, and a kill "
+        "with --durability block, lose more than they would else.",
+    ),
+]
+Inputs = Annotated[
+    Path | None,
+    Parameter(
+        name="--inputs",
+        help='A file of further inputs, a line of JSON for each tick that has some: {"tick": 5, "inputs": [...]}.',
+    ),
+]
+Sim = Annotated[
+    str | None,
+    Parameter(
+        name="--sim",
+        help="module:factory of the simulation, where no registered world is named. It must need no inputs but "
+        "those of a file: one that is fed by a program of yours is recorded in that program.",
+    ),
+]
