@@ -288,7 +288,7 @@ def test_a_world_that_is_not_there(tmp_path: Path) -> None:
     live = record(path, Walkers(), inputs_for("walkers"))
     with replayer.open(path) as run:
         assert run.tape.snapshot(run.tape.keyframes[0]).arena.tobytes() == live[0]
-        with pytest.raises(UnknownWorldError, match=r"small_worlds\.Walkers.*--sim module:factory"):
+        with pytest.raises(UnknownWorldError, match=r"small_worlds\.Walkers.*--sim small_worlds:Walkers"):
             run.seek(3)
 
 
