@@ -23,7 +23,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist loadgroup tests
-	$(BIN)/pytest README.md docs  # By one process: the blocks of a page build on each other.
+	$(BIN)/pytest -n 2 --dist loadfile README.md docs  # Each page by one process: its blocks build on each other.
 
 test-long: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist loadgroup -m long tests

@@ -13,10 +13,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from sybil import Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser
@@ -86,14 +84,6 @@ def leave_folder(namespace: dict[str, object]) -> None:
     os.chdir(namespace["before"])  # type: ignore[arg-type]
     sys.path.remove(folder)
     namespace["folder"].cleanup()  # type: ignore[attr-defined]
-
-
-@pytest.fixture(autouse=True)
-def _path_of_modules() -> Iterator[None]:
-    """Keep the folders in which --sim looks for modules from one test to that test: processes inherit the path."""
-    before = list(sys.path)
-    yield
-    sys.path[:] = before
 
 
 pytest_collect_file = Sybil(

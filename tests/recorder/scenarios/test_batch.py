@@ -104,14 +104,14 @@ def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path) -> No
 
 def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
     """Its job is run again; if that kills the worker, too, the job is named, and the others come to the same."""
-    jobs = jobs_of(tiny, 9, tmp_path / "tapes")
-    truth = without_place([run_job(job) for job in jobs_of(tiny, 9)])
+    jobs = jobs_of(tiny, 5, tmp_path / "tapes")
+    truth = without_place([run_job(job) for job in jobs_of(tiny, 5)])
 
     found = run_many(jobs, workers=2, work=dies_once)
     assert without_place(found) == truth
     assert found[3].attempts == 2
 
-    dead = run_many(jobs_of(tiny, 9), workers=2, work=always_dies)
+    dead = run_many(jobs_of(tiny, 5), workers=2, work=always_dies)
     assert dead[3].error == "its worker died 2 times, the last time with nothing else to do"
     assert without_place([*dead[:3], *dead[4:]]) == [*truth[:3], *truth[4:]]
 

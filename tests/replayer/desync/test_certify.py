@@ -168,6 +168,7 @@ def test_the_planted_factor_is_named_and_no_other(name: str, guilty: str, field:
     assert f"first at tick {cells[0]['first_bad']}, field {field}" in printed
 
 
+@pytest.mark.long
 def test_each_of_two_factors_is_named_also_where_the_recorded_environment_is_another() -> None:
     """Recorded under a hash seed of its own, which is tried; sets and OMP_NUM_THREADS matter each alone."""
     record("Threads", "5")

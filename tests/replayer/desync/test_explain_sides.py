@@ -191,6 +191,7 @@ def test_damage_is_told_where_no_bad_tick_is_found(capsys: Any) -> None:
     assert proved["problems"] == [str(problem) for problem in report.problems]
 
 
+@pytest.mark.long
 def test_a_bad_tick_behind_damage_is_explained(capsys: Any) -> None:
     """It is the first bad one that can be reached; what could not be verified before it is noted."""
     damage(record_blocks(), 18)
@@ -201,6 +202,7 @@ def test_a_bad_tick_behind_damage_is_explained(capsys: Any) -> None:
     assert any("before this tick some could not be verified" in note for note in facts["notes"])
 
 
+@pytest.mark.long
 def test_a_tape_without_a_seal_is_told_to_have_none(capsys: Any) -> None:
     """All its ticks are right: exit code 3, as of verify."""
     path = record_blocks()
@@ -220,6 +222,7 @@ def record_phased(name: str, ticks: int, blame: str) -> None:
             tape.step()
 
 
+@pytest.mark.long
 def test_what_all_sides_give_is_told_for_the_tick_itself(capsys: Any) -> None:
     """One field of one phase differs there, nine at the keyframe behind it: the tape's own hashes say which."""
     record_phased("Phased", 40, "fields")
@@ -232,7 +235,7 @@ def test_what_all_sides_give_is_told_for_the_tick_itself(capsys: Any) -> None:
     assert "\n    and 3 more fields\n" in said
 
 
-@pytest.mark.parametrize(("blame", "phase"), [("phases", "sum"), ("none", None)])
+@pytest.mark.parametrize(("blame", "phase"), [("phases", "sum"), pytest.param("none", None, marks=pytest.mark.long)])
 def test_without_a_later_keyframe_the_tape_still_says_what_differs(capsys: Any, blame: str, phase: str | None) -> None:
     """Ticks 20 to 29 have one keyframe: only a tape without blame leaves all lines that wrote something."""
     record_phased("Phased", 29, blame)

@@ -17,7 +17,16 @@ from sim.worlds.meadow.ledger import Flow, Ledger, LedgerError
 from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow
 
 
-@pytest.mark.parametrize(("name", "ticks"), [("quiet-meadow", 2000), ("boom-and-crash", 2000), ("arms-race", 1500)])
+@pytest.mark.parametrize(
+    ("name", "ticks"),
+    [
+        *(("quiet-meadow", 400), ("boom-and-crash", 400), ("arms-race", 700)),
+        *(
+            pytest.param(name, ticks, marks=pytest.mark.long)
+            for name, ticks in (("quiet-meadow", 2000), ("boom-and-crash", 2000), ("arms-race", 1500))
+        ),
+    ],
+)
 def test_the_books_of_the_shipped_scenarios_balance(name: str, ticks: int) -> None:
     """At every phase of every tick, and every write is marked; all sorts of flows occurred, those of players too."""
     config, ledger = load_scenario(name).config, Ledger()
