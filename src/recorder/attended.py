@@ -198,8 +198,8 @@ def _ways_on(path: Path, course: Course, tick: int) -> list[str]:
 def _first_tick(recorder: Recorder) -> int:
     """The first tick that is still on the tape: a ring has dropped what came before. Raises OSError, RecordingError."""
     match recorder.meta["settings"]:
-        case {"keep_ticks": None, "keep_s": None}:
-            return 0
+        case {"keep_ticks": None, "keep_s": None} if recorder.resumed is None:
+            return 0  # Else it may be a tape that goes on from a checkpoint.
     with OpenTape(recorder.path) as opened:
         keyframes = opened.assemble().recording.keyframes
         return keyframes[0].tick if keyframes else recorder.tick

@@ -26,13 +26,14 @@ from recorder.console import (
     shown_path,
     version,
 )
-from recorder.courses import course_of, read_players
+from recorder.courses import Course, course_of, read_players
 from recorder.factories import load_factory
 from recorder.going_on import goal_of, plan_for
-from recorder.options import Deterministic, Durability, Inputs, Keep, Quiet, Sim, Split, Sync
+from recorder.options import Deterministic, Durability, From, Inputs, Keep, Quiet, Sim, Split, Sync
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.resume import resume as resume_tape
-from recorder.scenarios.running import raced_inputs
+from recorder.scenarios.checkpoints import resume_checkpoint
+from recorder.scenarios.running import begin_tape, raced_inputs
 from recorder.scenarios.violations import Violations
 from recorder.settings import TICKS_MAX, make_settings
 from sim.kernel.registry import ConfigError
@@ -77,6 +78,7 @@ def run(
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     inputs: Inputs = None,
     sim: Sim = None,
+    start: From = None,
     realtime: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     quiet: Quiet = False,
 ) -> int:
@@ -86,6 +88,7 @@ def run(
     record run quiet-meadow -o meadow.tape --ticks 2000
     record run arms-race --player caterpillar=greedy --player beetle=random
     record run provoked.toml --sim walkers:Walkers
+    record run ambush.toml --from artifacts/ambush/checkpoint_300.tape -o rest.tape
 
     The run ends with the scenario's last tick, or before, where the scenario's [termination] says so. If a property of
     its [scenario] is violated, a smaller scenario that violates it is left beside the tape; the exit code is 1.
@@ -121,18 +124,26 @@ def run(
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else _ticks_of(loaded)
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
-    settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split}
-    settings |= {"deterministic": deterministic, "blame": blame}
+    settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = read_players(player or [])
-    by_role = loaded.provocation is not None
-    course = course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
-    recorder = _start(output, loaded, settings, changes=changes, notes=_notes(tick_count, players, inputs))
+    course = _course(loaded, players, inputs, sim)
+    settings |= {"deterministic": deterministic, "changes": changes, "notes": _notes(tick_count, players, inputs)}
+    recorder = _start(output, loaded, settings, start)
     _say_what(loaded, tick_count, recorder, quiet=quiet, is_named=output is not None)
     found = Violations()
-    with raced_inputs(recorder.simulation, course.inputs) as fed:
-        fed_course = attrs.evolve(course, inputs=fed)
-        code = run_and_report(recorder, fed_course, tick_count, quiet=quiet, ticks_a_second=realtime, watch=found.watch)
+    code = _attend(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
     return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
+
+
+def _attend(recorder: Recorder, course: Course, last_tick: int, found: Violations, **how: Any) -> int:
+    """Run up to last_tick, watched for violations; the exit code."""
+    with raced_inputs(recorder.simulation, course.inputs) as fed:
+        return run_and_report(recorder, attrs.evolve(course, inputs=fed), last_tick, watch=found.watch, **how)
+
+
+def _course(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> Course:
+    by_role = loaded.provocation is not None
+    return course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
 
 
 def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
@@ -160,17 +171,22 @@ def _notes(ticks: int, players: dict[str, str], inputs: Path | None) -> dict[str
     return notes | ({"players": players} if players else {}) | ({"inputs": str(inputs)} if inputs is not None else {})
 
 
-def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], **more: Any) -> Recorder:
-    """A recorder of a scenario; nothing is written if something cannot be. Raises UsageError, ConfigError, OSError."""
+def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], start: Path | None) -> Recorder:
+    """A recorder of a scenario; nothing is written if something cannot be. Raises UsageError, ConfigError, OSError.
+
+    start: a checkpoint to go on from.
+    """
     simulation = loaded.make()
     path = output if output is not None else _new_path(loaded.name)
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
     try:
-        make_settings(**settings)
+        make_settings(**{key: value for key, value in settings.items() if key not in {"changes", "notes"}})
+        if start is not None:
+            resume_checkpoint(start, simulation)
         if output is None:
             path.parent.mkdir(exist_ok=True)
-        return Recorder(path, simulation, **settings, **more)
+        return begin_tape(path, simulation, start, settings)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -227,9 +243,7 @@ def resume(
             + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
     found_violations = Violations()
-    with raced_inputs(recorder.simulation, plan.course.inputs) as fed:
-        course = attrs.evolve(plan.course, inputs=fed)
-        code = run_and_report(recorder, course, plan.last_tick, quiet=quiet, watch=found_violations.watch)
+    code = _attend(recorder, plan.course, plan.last_tick, found_violations, quiet=quiet)
     found_violations.say()
     return code or found_violations.exit_code
 

@@ -59,3 +59,10 @@ Sim = Annotated[
         "those of a file: one that is fed by a program of yours is recorded in that program.",
     ),
 ]
+From = Annotated[
+    Path | None,
+    Parameter(
+        name="--from",
+        help="A checkpoint of this scenario to go on from: the tape begins there, with the checkpoint's settings.",
+    ),
+]

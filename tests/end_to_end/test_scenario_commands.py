@@ -245,3 +245,33 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
     ):
         assert run(recorder.cli.main, line) == 2
         assert_one_line(capsys.readouterr(), text)
+
+
+def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """A checkpoint at an interval; a tape that goes on from one ends in the same state; another scenario is refused."""
+    Path("saved.toml").write_text(
+        PROVOKED.replace("[scenario]\n", "[scenario]\ncheckpoint_interval = 6\n").replace("< 7", "< 21")
+    )
+    assert run(recorder.cli.main, "run saved.toml --player snail=random -o a.tape") == 0
+    whole = capsys.readouterr()
+    assert whole.err == "3 checkpoints in artifacts/saved\n"
+    line = "run saved.toml --player snail=random --from artifacts/saved/checkpoint_12.tape"
+    assert run(recorder.cli.main, f"{line} -o b.tape") == 0
+    rest = capsys.readouterr()
+    hashes = [line for text in (whole.out, rest.out) for line in text.splitlines() if "state hash" in line]
+    assert len(set(hashes)) == 1
+    assert "next: replay seek b.tape --tick 16" in rest.out
+    assert sorted(path.name for path in Path("artifacts/saved").iterdir()) == [
+        f"checkpoint_{tick}.tape" for tick in (12, 18, 6)
+    ]
+    assert run(replayer.cli.main, "verify b.tape") == 0
+    assert run(replayer.cli.main, "results b.tape --json") == 0
+    capsys.readouterr()
+    before = files(Path.cwd())
+    assert run(recorder.cli.main, f"{line} --seed 8 -o c.tape") == 2
+    assert_one_line(capsys.readouterr(), "checkpoint_12.tape is of another scenario: its hash is ")
+    Path("plain.toml").write_text(TINY)
+    assert run(recorder.cli.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
+    assert_one_line(capsys.readouterr(), "a simulation without a scenario around it has no checkpoints")
+    assert run(recorder.cli.main, "run saved.toml --from nowhere.tape -o c.tape") == 2
+    assert files(Path.cwd()) == before | {"plain.toml": TINY.encode()}

@@ -1,5 +1,6 @@
 """Run scenarios, one or many: with a tape or without, with checkpoints, in processes, over sweeps of parameters."""
 
+from recorder.scenarios.batch import run_many
 from recorder.scenarios.checkpoints import Checkpoint, discover_checkpoints, resume_checkpoint
 from recorder.scenarios.running import run, run_with_scenario
 
@@ -8,5 +9,6 @@ __all__ = [
     "discover_checkpoints",
     "resume_checkpoint",
     "run",
+    "run_many",
     "run_with_scenario",
 ]

@@ -155,11 +155,13 @@ def nearest_checkpoint(folder: Path, tick: int, wanted_hash: str) -> Checkpoint 
     return next((one for one in found if one.tick <= tick and one.scenario_hash == wanted_hash), None)
 
 
-def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: ScenarioSimulation) -> int:
+def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
     """Put a simulation, of the same world and scenario, into the state of a checkpoint; the state's tick.
 
-    Raises OSError, RecordingError; ValueError if the checkpoint is of another scenario.
+    Raises OSError, RecordingError; ValueError if the checkpoint is of another scenario, or the simulation has none.
     """
+    if not isinstance(simulation, ScenarioSimulation):
+        raise ValueError("a simulation without a scenario around it has no checkpoints")  # noqa: TRY004 - of the values.
     path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
     with OpenTape(path) as opened:
         assembled = opened.assemble()

@@ -93,19 +93,21 @@ def run_with_scenario(
     tick = resume_checkpoint(start, staged) if start is not None else 0
     if tick > plan.last_tick:
         raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {plan.last_tick}")
-    recorder = _recorder(tape, staged, plan.last_tick, start, settings or {}) if tape is not None else None
+    own = {"notes": {"ticks": plan.last_tick}, **(settings or {})}
+    recorder = begin_tape(tape, staged, start, own) if tape is not None else None
     return plan.run(tick, recorder, watch or (lambda *_: None))
 
 
-def _recorder(
-    tape: Path, staged: ScenarioSimulation, last_tick: int, start: Checkpoint | Path | None, settings: Mapping[str, Any]
-) -> Recorder:
-    """A new tape; one that goes on from a checkpoint begins with its keyframe. Raises FileExistsError, OSError."""
+def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, settings: Mapping[str, Any]) -> Recorder:
+    """A new tape; one that goes on from a checkpoint begins with its keyframe, and has its settings.
+
+    simulation: in the state of the checkpoint, if there is one. Raises FileExistsError, OSError, and as Recorder does.
+    """
     if start is None:
-        return Recorder(tape, staged, notes={"ticks": last_tick}, **settings)
+        return Recorder(tape, simulation, **settings)
     with tape.open("xb") as file:
         file.write((start.path if isinstance(start, Checkpoint) else start).read_bytes())
-    return resume(tape, staged)
+    return resume(tape, simulation)
 
 
 def _last_tick(config: ScenarioConfig, steps: int | None) -> int:

@@ -1,4 +1,4 @@
-"""What a violated property leaves behind: a line, a smaller scenario that violates it, the command that opens it there."""
+"""What a scenario leaves beside its tape: checkpoints and, of a violated property, a smaller scenario that violates it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from typing import Any
 
 from recorder.console import DIFFERS, SAME, counted, progress_bar, say, say_aside
 from recorder.courses import Course
+from recorder.scenarios.checkpoints import FOLDER, Checkpoints
 from recorder.scenarios.minimising import Minimised, Plain, minimise, trial_of, write_minimised
 from sim.scenario.load import Scenario
 from sim.scenario.results import Violation
+from sim.scenario.rounds import ScenarioSimulation
 
 BUDGET_S = 10.0  # Nobody waits much longer for what was not asked for.
 
 
 class Violations:
-    """Those of one run, as they come.
+    """Those of one run, as they come; it makes the run's checkpoints, too.
 
     Attributes:
         all: by tick.
@@ -27,15 +29,21 @@ class Violations:
 
     def __init__(self) -> None:
         self.all: list[Violation] = []
+        self._checkpoints: Checkpoints | None = None
 
     def watch(self, simulation: Any, tick: int) -> None:
         """Look at the tick that was just made, if there is a scenario around the simulation."""
-        if getattr(simulation, "scenario", None):
-            self.all += [
-                Violation(event["property"], tick, event["details"])
-                for event in simulation.events()
-                if event["kind"] == "violation"
-            ]
+        if not isinstance(simulation, ScenarioSimulation):
+            return
+        self.all += [
+            Violation(event["property"], tick, event["details"])
+            for event in simulation.events()
+            if event["kind"] == "violation"
+        ]
+        interval = simulation.config.checkpoint_interval
+        if interval is not None and tick % interval == 0:
+            self._checkpoints = self._checkpoints or Checkpoints(Path(FOLDER) / simulation.config.name)
+            self._checkpoints.write(simulation, tick)
 
     @property
     def exit_code(self) -> int:
@@ -43,7 +51,12 @@ class Violations:
         return DIFFERS if self.all else SAME
 
     def say(self) -> None:
-        """A line for each."""
+        """A line for each, and for checkpoints."""
+        if self._checkpoints is not None and self._checkpoints.written:
+            written = self._checkpoints.written
+            say_aside(f"{counted(len(written), 'checkpoint')} in {written[0].path.parent}")
+        if self._checkpoints is not None and self._checkpoints.error is not None:
+            say_aside(f"warning: {self._checkpoints.error}")
         for one in self.all:
             say_aside(f"violated at tick {one.tick:,}: {one.name}: {one.details}")
 
@@ -54,9 +67,9 @@ class Violations:
 
         Returns the exit code; without violations there is nothing to be said.
         """
+        self.say()
         if not self.all:
             return SAME
-        self.say()
         target = _free_name(tape)
         options = [f"--player {name}={policy}" for name, policy in players.items()]
         options += [f"--sim {course.sim}"] if course.sim else []
