@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,22 @@ def dies_once(job: Job) -> RunRecord:
 def always_dies(job: Job) -> RunRecord:
     """Run the job; the worker of job 3 always dies."""
     if job.index == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_job(job)
+
+
+def dies_beside_a_begun_tape(job: Job) -> RunRecord:
+    """Job 0 begins its tape, and is still at it when the worker of job 1 dies, the first time."""
+    assert job.tape is not None
+    mark = job.tape.with_suffix(".begun")
+    if job.index < 2 and not mark.exists():
+        mark.touch()
+        if job.index == 0:
+            job.tape.write_bytes(b"begun")
+            time.sleep(30)
+        begun = job.tape.with_name("run-00000.tape")
+        while not begun.exists():
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     return run_job(job)
 

@@ -39,7 +39,13 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 REBUILT = int(Flags.REBUILT)
 
 
-@pytest.mark.parametrize(("name", "how"), [*itertools.product(WORLDS, ["payload", "header"]), ("herd", "zeros")])
+EACH = [*itertools.product(WORLDS, ["payload", "header"]), ("herd", "zeros")]
+ORDINARY = [("walkers", "payload"), ("herd", "header"), ("saved", "payload")]
+
+
+@pytest.mark.parametrize(
+    ("name", "how"), [pytest.param(*one, marks=[] if one in ORDINARY else pytest.mark.long) for one in EACH]
+)
 def test_each_block_destroyed_in_turn(tmp_path: Path, name: str, how: str) -> None:
     """Frames cost their ticks, keyframes are rebuilt and marked so, META, INDEX and END cost nothing."""
     path, make = tmp_path / "run.tape", WORLDS[name]

@@ -5,6 +5,7 @@ Invariant: what a run comes to depends on its job alone; workers share nothing.
 
 from __future__ import annotations
 
+import glob
 import multiprocessing
 import os
 from collections import deque
@@ -199,15 +200,25 @@ def _run_in_processes(
 ) -> None:
     """If a worker dies, those jobs that were under way are suspects, and run again one by one, each in its own process."""
     waiting = deque(jobs)
+    # What a suspect has written of its tape goes; what was there before is somebody's, and refused as ever.
+    own = {job.index for job in waiting if job.tape is not None and not job.tape.exists()}
     while waiting:
         with _pool(workers) as pool:
             suspects = _run_in(pool, waiting, 2 * workers, work, keep)
         for suspect in suspects:
+            if suspect.tape is not None and suspect.index in own:
+                clear_unfinished(suspect.tape)
             with _pool(1) as alone:
                 broken = _run_in(alone, deque([suspect]), 1, work, lambda record: keep(_again(record)))
             if broken:
                 why = f"its worker died {ATTEMPTS_MAX} times, the last time with nothing else to do"
                 keep(_again(_failed(suspect, why)))
+
+
+def clear_unfinished(tape: Path) -> None:
+    """Take away the files of the tape of a run that did not finish: it is run again."""
+    for path in tape.parent.glob(f"{glob.escape(tape.name)}*"):
+        path.unlink()
 
 
 def _again(record: RunRecord) -> RunRecord:

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from recorder.scenarios.batch import Job, RunRecord, job_of, run_job, run_many
+from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, job_of, run_job, run_many
 from sim.kernel.registry import ConfigError
 from sim.scenario.load import Scenario
 
@@ -150,7 +150,7 @@ class BatchFolder:
                 finished[record.index] = record
         for job in jobs:
             if job.index not in finished and job.tape is not None:
-                _clear_unfinished(job.tape)
+                clear_unfinished(job.tape)
         return finished
 
     def add(self, record: RunRecord) -> None:
@@ -188,12 +188,6 @@ def _is_of(record: RunRecord, job: Job) -> bool:
 
 def _plain(bindings: Mapping[str, Any]) -> Any:
     return json.loads(json.dumps(dict(bindings)))
-
-
-def _clear_unfinished(tape: Path) -> None:
-    """Take away the tape of a run that did not finish: it is run again."""
-    for path in tape.parent.glob(f"{tape.name}*"):
-        path.unlink()
 
 
 def run_batch(

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from batch_work import always_dies, dies_once, tapes_in
+from batch_work import always_dies, dies_beside_a_begun_tape, dies_once, tapes_in
 from recorder.scenarios.batch import Job, RunRecord, job_of, run_job, run_many, worker_count
 from recorder.scenarios.harness import run_harness
 from recorder.scenarios.sweep import (
@@ -114,6 +114,19 @@ def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
     dead = run_many(jobs_of(tiny, 5), workers=2, work=always_dies)
     assert dead[3].error == "its worker died 2 times, the last time with nothing else to do"
     assert without_place([*dead[:3], *dead[4:]]) == [*truth[:3], *truth[4:]]
+
+
+def test_a_tape_that_was_begun_when_a_worker_died(tiny: Path, tmp_path: Path) -> None:
+    """What a run had written that was under way with the dead one goes, and it is run again; others' files stay."""
+    jobs = jobs_of(tiny, 3, tmp_path / "tapes")
+    assert jobs[2].tape is not None
+    jobs[2].tape.write_text("somebody's")
+    found = run_many(jobs, workers=2, work=dies_beside_a_begun_tape)
+
+    assert without_place(found[:2]) == without_place([run_job(job) for job in jobs_of(tiny, 2)])
+    assert found[2].error is not None
+    assert found[2].error.startswith("FileExistsError")
+    assert jobs[2].tape.read_text() == "somebody's"
 
 
 def test_a_run_that_fails_does_not_end_the_others(tiny: Path) -> None:

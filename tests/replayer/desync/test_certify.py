@@ -144,7 +144,7 @@ has_kernels = pytest.mark.skipif(
     [
         pytest.param("Exp", "SIMD level", "y", marks=can_turn_simd_off),
         pytest.param("SetOrder", "hash seed", "x", marks=pytest.mark.long),  # The zoo has one of its kind.
-        pytest.param("Dot", "BLAS kernel", "y", marks=has_kernels),
+        pytest.param("Dot", "BLAS kernel", "y", marks=[has_kernels, pytest.mark.long]),
     ],
 )
 def test_the_planted_factor_is_named_and_no_other(name: str, guilty: str, field: str, capsys: Any) -> None:

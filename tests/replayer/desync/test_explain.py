@@ -559,7 +559,13 @@ def explain(capsys: Any, name: str, *arguments: str) -> tuple[int, dict[str, Any
     return caught.value.code, json.loads(captured.out)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.module)
+ONE_IN_TWO = [  # The zoo has faults of these kinds, too.
+    pytest.param(fault, marks=pytest.mark.long if number % 2 else [], id=fault.module)
+    for number, fault in enumerate(FAULTS)
+]
+
+
+@pytest.mark.parametrize("fault", ONE_IN_TWO)
 def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None:
     """Exit code 1, the right first tick and field, and the guilty line of the guilty file."""
     arguments = []

@@ -270,7 +270,7 @@ CASES = [
 CLAIMS = [(case, tool) for case in CASES for tool in case.claims]
 # An explanation takes seconds: of three one is asked for in each run of the tests, all of them by make test-long.
 ASKED = [
-    pytest.param(case, tool, marks=pytest.mark.long if tool == "explain" and number % 3 else ())
+    pytest.param(case, tool, marks=pytest.mark.long if tool in {"explain", "certify"} and number % 3 else ())
     for number, (case, tool) in enumerate(CLAIMS)
 ]
 
