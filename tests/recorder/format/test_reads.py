@@ -142,6 +142,8 @@ def test_keyframes_are_found_around_every_tick(monkeypatch: pytest.MonkeyPatch, 
         assert before == [one for one in reversed(ticks) if one <= tick]
         behind = recording.keyframe_after(tick)
         assert (behind.tick if behind is not None else None) == next((one for one in ticks if one >= tick), None)
+        here = recording.keyframe_at(tick)
+        assert (here.tick if here is not None else None) == (tick if tick in ticks else None)
 
 
 def hopped(data: bytes) -> Recording:

@@ -220,3 +220,13 @@ def test_what_only_looks_like_a_timestamp_passes() -> None:
     for value in ([0xD6FF, 0xD7FF], b"\xd6\xff\x00\x00", {"a": b"\xc7\x0c\xff"}, -1):
         assert decode_plain(encode_plain(value)) == value
         assert PlainEncoder().encode(value)[0] == encode_plain(value)
+
+
+def test_what_is_sure_to_come_back() -> None:
+    """An encoder says of each value by itself whether it held nothing but what msgpack takes as it is."""
+    encoder = PlainEncoder()
+    plain = {"a": [1, 2.5, None, True, b"x"]}
+    for value in ((1, 2), [(1,)], {"a": np.zeros(2)}, np.float64(1.5), {"b": [np.int8(3)]}):
+        assert encoder.encode(plain)[1] is True
+        assert encoder.encode(value)[1] is False
+    assert encoder.encode(plain) == (encode_plain(plain), True)
