@@ -634,6 +634,7 @@ def test_a_difference_without_effect_is_not_taken_for_the_cause(capsys: Any) -> 
     assert facts["cause"]["line"] == guilty_line(module(MASKED.body))
 
 
+@pytest.mark.long
 def test_what_no_side_gives_is_told_without_a_cause(capsys: Any) -> None:
     """The recorded version of the code is lost: the fields that differ, and the lines that write them, and no cause."""
     code, facts = explain(capsys, "lost", "--tick", "25")

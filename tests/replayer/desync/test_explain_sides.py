@@ -174,6 +174,7 @@ def damage(path: Path, tick: int) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.long
 def test_damage_is_told_where_no_bad_tick_is_found(capsys: Any) -> None:
     """Ticks 16 to 20 cannot be read: exit code 4, how many are verified, and which are not, as verify says it."""
     path = record_blocks()
