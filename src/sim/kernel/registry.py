@@ -6,6 +6,7 @@ can answer to the name. Nothing a tape says is imported or run.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Any
@@ -93,7 +94,13 @@ class World:
 
 def world_names() -> list[str]:
     """The names of all installed worlds, sorted."""
-    return sorted({point.name for point in metadata.entry_points(group=ENTRY_POINT_GROUP)})
+    return sorted({point.name for point in _points()})
+
+
+@functools.cache
+def _points() -> tuple[metadata.EntryPoint, ...]:
+    """What is installed; read once, since that takes some 30 ms and does not change while a program runs."""
+    return tuple(metadata.entry_points(group=ENTRY_POINT_GROUP))
 
 
 def find_world(name: str) -> World:
@@ -101,7 +108,7 @@ def find_world(name: str) -> World:
 
     Raises UnknownWorldError, with the names that are installed; TypeError if the entry point leads to no World.
     """
-    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+    for point in _points():
         if point.name == name:
             world = point.load()
             if not isinstance(world, World):
