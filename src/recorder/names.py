@@ -7,8 +7,10 @@ it has a journal, ``run.tape.journal``. ``run.tape.torn-N`` holds bytes that a c
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 JOURNAL_SUFFIX = ".journal"
@@ -43,6 +45,18 @@ def unfinished_paths(path: str | os.PathLike[str]) -> list[Path]:
     whole = Path(path)
     others = (other for other in whole.parent.iterdir() if other.name.startswith(whole.name))
     return [other for other in others if _UNFINISHED.fullmatch(other.name[len(whole.name) :])]
+
+
+def numbered(path: Path, suffix: str = "") -> Iterator[Path]:
+    """The path, and then, for those who find it taken, the same with -2, -3 … before its suffix."""
+    yield path
+    for number in itertools.count(2):
+        yield path.with_name(f"{path.name.removesuffix(suffix)}-{number}{suffix}")
+
+
+def first_free(paths: Iterable[Path]) -> Path:
+    """The first of these names that nothing has, not even a broken link."""
+    return next(path for path in paths if not os.path.lexists(path))
 
 
 def torn_path(path: str | os.PathLike[str]) -> Path:

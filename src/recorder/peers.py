@@ -7,13 +7,13 @@ that differs everything is written down before the simulation moves on.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from recorder.copying import TapeCopy, copied_meta
 from recorder.environment import describe_environment
 from recorder.errors import MissingTickError, PeerDesyncError, RecordingError
+from recorder.names import first_free, numbered
 from recorder.reading import OpenTape
 from sim.kernel.hash_tree import HashTree
 from sim.kernel.state import Snapshot
@@ -78,11 +78,7 @@ def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int
     It holds ``run.tape`` (the run from the last keyframe on which both agree to now, and the state now), ``tree.json``
     (the hashes of the state now, see HashTree) and ``desync.json``. Raises OSError, RecordingError.
     """
-    folder = tape.with_name(f"{tape.stem}.peer-desync-{tick}")
-    number = 2
-    while os.path.lexists(folder):
-        folder = tape.with_name(f"{tape.stem}.peer-desync-{tick}-{number}")
-        number += 1
+    folder = first_free(numbered(tape.with_name(f"{tape.stem}.peer-desync-{tick}")))
     folder.mkdir()
     facts = {
         "tick": tick,

@@ -18,6 +18,7 @@ import attrs
 
 from recorder.copying import TapeCopy
 from recorder.errors import RecordingError
+from recorder.names import numbered
 from recorder.reading import OpenTape
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
 from recorder.session import describe, encode_small, new_run_id
@@ -95,23 +96,18 @@ def write_checkpoint(folder: Path, simulation: ScenarioSimulation, tick: int) ->
     """
     folder.mkdir(parents=True, exist_ok=True)
     snapshot = simulation.state.snapshot()
-    found, number = _path_of(folder, tick, 1), 1
-    while os.path.lexists(found):
+    for found in numbered(folder / f"checkpoint_{tick}.tape", ".tape"):
+        if not os.path.lexists(found):
+            break
         there = _read(found)
         if isinstance(there, Checkpoint) and there.state_hash == f"{snapshot.hash():016x}":
             return there
-        number += 1
-        found = _path_of(folder, tick, number)
     described = describe(simulation, simulation, SETTINGS, {"checkpoint": tick})
     meta = encode_small(described, "the description of the world")
     with TapeCopy(found, new_run_id(meta, snapshot, deterministic=True), meta) as copy:
         copy.full(tick, snapshot)
         copy.finish({"reason": "checkpoint", "ticks": tick})
     return Checkpoint(found, tick, f"{snapshot.hash():016x}", scenario_hash(simulation))
-
-
-def _path_of(folder: Path, tick: int, number: int) -> Path:
-    return folder / (f"checkpoint_{tick}.tape" if number == 1 else f"checkpoint_{tick}-{number}.tape")
 
 
 def discover_checkpoints(folder: Path, history: Iterable[Checkpoint] = ()) -> Discovery:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from recorder.console import DIFFERS, SAME, counted, progress_bar, say, say_aside
 from recorder.courses import Course
+from recorder.names import first_free, numbered
 from recorder.scenarios.checkpoints import FOLDER, Checkpoints
 from recorder.scenarios.minimising import Minimised, Plain, minimise, trial_of, write_minimised
 from sim.scenario.load import Scenario
@@ -70,7 +70,7 @@ class Violations:
         self.say()
         if not self.all:
             return SAME
-        target = _free_name(tape)
+        target = first_free(numbered(tape.with_name(f"{tape.stem}.smaller.toml"), ".toml"))
         options = [f"--player {name}={policy}" for name, policy in players.items()]
         options += [f"--sim {course.sim}"] if course.sim else []
         options += [f"--inputs {course.file}"] if course.file is not None else []
@@ -108,11 +108,3 @@ def _minimised(loaded: Scenario, violation: Violation, course: Course, *, quiet:
 def _seek_command(tape: Path, course: Course, tick: int) -> str:
     sim = f" --sim {shlex.quote(course.sim)}" if course.sim else ""
     return f"replay seek {shlex.quote(str(tape))}{sim} --tick {tick}"
-
-
-def _free_name(tape: Path) -> Path:
-    found, number = tape.with_name(f"{tape.stem}.smaller.toml"), 1
-    while os.path.lexists(found):
-        number += 1
-        found = tape.with_name(f"{tape.stem}.smaller-{number}.toml")
-    return found

@@ -16,6 +16,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from recorder.names import numbered
+
 MARKER = "unfinished"
 MARKER_TEXT = "A dump is being written into this folder; if nobody does any more, it is removed by the next one.\n"
 DUMP_FILES = {
@@ -48,17 +50,8 @@ def keep_folder(target: Path, write: Callable[[Path], None]) -> Path:
         os.close(marker)
 
 
-def _names(target: Path) -> Iterator[Path]:
-    """The names that a dump may have, one after the other."""
-    yield target
-    number = 2
-    while True:
-        yield target.with_name(f"{target.name}-{number}")
-        number += 1
-
-
 def _taken(target: Path) -> Iterator[Path]:
-    for path in _names(target):
+    for path in numbered(target):
         if not os.path.lexists(path):
             return
         yield path
@@ -66,7 +59,7 @@ def _taken(target: Path) -> Iterator[Path]:
 
 def _reserve(target: Path) -> Path:
     """Make an empty folder of the first name that is free."""
-    for path in _names(target):
+    for path in numbered(target):
         try:
             path.mkdir()
         except FileExistsError:
@@ -77,7 +70,7 @@ def _reserve(target: Path) -> Path:
 
 def _begin(target: Path) -> tuple[Path, int]:
     """An empty folder to write into, and its marker, open and locked."""
-    for path in _names(target):
+    for path in numbered(target):
         part = path.with_name(f"{path.name}.part")
         try:
             part.mkdir()
