@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from recorder.console import DIFFERS, UNREADABLE, Positive, UsageError, counted, progress_bar
-from replayer.choosing import choose, ensure_states, factory_of, note_version
+from replayer.choosing import choose, factory_of, ready_tape
 from replayer.desync.certificate import (
     CertificateError,
     certificate_of,
@@ -25,7 +25,6 @@ from replayer.desync.matrix import PRESENT, REPEAT
 from replayer.files import reading
 from replayer.options import STATUS_CODES, Json, Output, Sim
 from replayer.show import plain_text, tick_range
-from replayer.tape import Tape
 from replayer.worlds import make_simulation
 
 FIELDS_SHOWN = 6
@@ -83,9 +82,7 @@ def certify_tape(
     kept = output or certificate_path(path)
     if check:
         return _check(path, kept, as_json=as_json)
-    with reading(path), Tape(path) as opened:
-        ensure_states(opened)
-        note_version(opened)
+    with ready_tape(path) as opened:
         make_simulation(opened, factory_of(sim))  # What is wrong with it is told before many processes say the same.
         digest = tape_digest(path)
     with progress_bar("certifying", 100, quiet=as_json) as show:

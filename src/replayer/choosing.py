@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from recorder.console import CORRUPT, INCOMPLETE, UsageError, counted
 from recorder.factories import Factory, load_factory
 from recorder.format.block import TAG
 from recorder.format.file_header import MAGIC
+from replayer.files import reading
 from replayer.repair import STOPPED_EARLY
 from replayer.show import picture
 from replayer.tape import Tape
@@ -79,6 +81,15 @@ def ensure_states(tape: Tape) -> None:
     if tape.check_blocks():
         raise UsageError(f"{tape.path}: no keyframe can be read: try replay repair", CORRUPT)
     raise UsageError(f"{tape.path}: {STOPPED_EARLY}: there is no tick to go to", INCOMPLETE)
+
+
+@contextmanager
+def ready_tape(path: Path) -> Iterator[Tape]:
+    """A tape that has ticks to go to; another version of its world is warned of. Raises as reading and ensure_states."""
+    with reading(path), Tape(path) as opened:
+        ensure_states(opened)
+        note_version(opened)
+        yield opened
 
 
 def ensure_fields(snapshot: Snapshot, names: list[str]) -> None:

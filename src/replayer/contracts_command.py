@@ -9,13 +9,12 @@ from typing import Any
 import attrs
 
 from recorder.console import DIFFERS, INCOMPLETE, SAME, UsageError, counted, progress_bar
-from replayer.choosing import choose, ensure_states, factory_of, note_version
+from replayer.choosing import choose, factory_of, ready_tape
 from replayer.desync.contract_check import ContractReport, check_contracts
 from replayer.desync.contracts import ContractError
 from replayer.files import reading
 from replayer.options import Json, Sim, tape_code, worst_code
 from replayer.show import plain_text
-from replayer.tape import Tape
 
 
 def contracts(
@@ -46,9 +45,7 @@ def contracts(
         Print one JSON object; "unused" are the declared fields that a phase never changed on this tape.
     """
     path = choose(tape)
-    with reading(path), Tape(path) as opened:
-        ensure_states(opened)
-        note_version(opened)
+    with ready_tape(path) as opened:
         total = opened.last_tick - opened.first_tick
         code = tape_code(opened)
     try:

@@ -9,12 +9,11 @@ from typing import Any
 import attrs
 
 from recorder.console import DIFFERS, INCOMPLETE, counted, progress_bar
-from replayer.choosing import choose, ensure_states, factory_of, note_version
+from replayer.choosing import choose, factory_of, ready_tape
 from replayer.desync.drift import DriftReport, FieldDrift, IntervalDrift, measure_drift
 from replayer.files import reading
 from replayer.options import STATUS_CODES, Json, Sim
 from replayer.show import plain_text, tick_range
-from replayer.tape import Tape
 
 INTERVALS_SHOWN = 20
 
@@ -45,9 +44,7 @@ def drift(
         Print one JSON object, with every interval.
     """
     path = choose(tape)
-    with reading(path), Tape(path) as opened:
-        ensure_states(opened)
-        note_version(opened)
+    with ready_tape(path) as opened:
         total = opened.last_tick - opened.first_tick
     with reading(path), progress_bar("measuring", total, quiet=as_json) as show:
         report = measure_drift(path, factory_of(sim), progress=lambda done, _: show(done))

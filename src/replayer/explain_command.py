@@ -11,7 +11,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console import DIFFERS, SAME, UsageError, Whole, counted, progress_bar, shown_path
-from replayer.choosing import choose, ensure_states, factory_of, note_version
+from replayer.choosing import choose, factory_of, ready_tape
 from replayer.desync.cause import Cause, Place, Value
 from replayer.desync.dump import difference_lines
 from replayer.desync.explain import Explanation, explain_tape
@@ -21,7 +21,6 @@ from replayer.desync.sides import Outcome, Proved
 from replayer.files import reading
 from replayer.options import STATUS_CODES, Json, Sim
 from replayer.show import plain_text, tick_range, to_json
-from replayer.tape import Tape
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
@@ -73,9 +72,8 @@ def explain(
     if code is not None and not code.is_dir():
         raise UsageError(f"--code {code}: a folder was expected")
     factory = factory_of(sim)
-    with reading(path), Tape(path) as opened:
-        ensure_states(opened)
-        note_version(opened)
+    with ready_tape(path):
+        pass  # It is read anew on each side.
     with progress_bar("looking for the bad tick", 100, quiet=as_json or tick is not None) as show, reading(path):
         explanation = explain_tape(
             path,

@@ -11,7 +11,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console import DIFFERS, SAME, UsageError, counted
-from replayer.choosing import choose, ensure_states, factory_of, note_version
+from replayer.choosing import choose, ensure_states, factory_of, ready_tape
 from replayer.files import reading
 from replayer.options import Json, Sim
 from replayer.scenario_results import CanonicalReplay, compare_tapes, run_canonical_replay, scenario_result
@@ -60,9 +60,7 @@ def results(
         Print one JSON object with all artefacts.
     """
     path = choose(tape)
-    with reading(path), Tape(path) as opened:
-        ensure_states(opened)
-        note_version(opened)
+    with ready_tape(path) as opened:
         try:
             found = scenario_result(opened, factory_of(sim))
             again = run_canonical_replay(opened, factory_of(sim)) if canonical else None

@@ -19,6 +19,7 @@ from replayer.desync.draws import finding_lines
 from replayer.desync.dump_folder import keep_folder
 from replayer.desync.dump_tapes import write_tapes
 from replayer.desync.finding import Finding
+from replayer.desync.place import phase_text
 from replayer.show import to_json
 from replayer.tape import Tape
 from sim.kernel.state import Snapshot
@@ -146,13 +147,9 @@ def _file_lines(finding: Finding, table: TableOfDifferences | None) -> list[str]
 
 def place_lines(finding: Finding) -> list[str]:
     """Phase and fields of the bad tick, as far as they are known."""
-    place, lines = finding.place, []
-    if place.phase is not None:
-        lines.append(f"phase: {place.phase}")
-    elif len(place.writers) == 1:
-        lines.append(f"phase: {place.writers[0]}, the only one that writes what differs")
-    elif place.writers:
-        lines.append(f"phase: one of {', '.join(place.writers)}; a tape recorded with blame phases says which")
+    place = finding.place
+    phase = phase_text(place)
+    lines = [phase] if phase is not None else []
     if place.fields is None:
         lines.append(f"fields: which ones differ at tick {finding.tick:,} the tape does not say")
     elif place.fields:
