@@ -1,34 +1,25 @@
 """Re-simulate the intervals of a tape, each in a process of its own, and compare every hash.
 
-Intervals are independent, because every keyframe is a starting point. Each is simulated in a process forked from one
-that has simulated nothing, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's
-global, a random generator) is not carried from one interval into the next, where it would hide that it is missing from
-the keyframe. So the results are the same for any number of processes.
+Intervals are independent, because every keyframe is a starting point. Each is simulated in a process of its own, see
+forked.py, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's global, a random
+generator) is not carried from one interval into the next, where it would hide that it is missing from the keyframe.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import time
-import traceback
-import warnings
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.recording import KeyframePlace
 from replayer.cursor import Cursor
+from replayer.forked import run_forked
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
 
 Result = TypeVar("Result")
-
-TELL_S = 0.1  # A worker says that often how far it is.
 
 
 @attrs.frozen
@@ -141,108 +132,11 @@ def run_each(
     tell: called with the number of ticks that are compared in intervals whose results were not given yet.
     Raises what the simulation raises, as SimulationFailedError.
     """
-    # Forked, so that a factory defined in a script or a notebook reaches the workers without pickling, and a script
-    # without a __main__ guard is not run again.
-    context = multiprocessing.get_context("fork")
-    running: dict[Any, tuple[int, BaseProcess]] = {}
-    done: dict[int, Result] = {}
-    compared: dict[int, int] = {}
-    started = 0
-    try:
-        for index in range(len(intervals)):
-            while index not in done:
-                while len(running) < jobs and started < len(intervals):
-                    ours, theirs = context.Pipe(duplex=False)
-                    process: BaseProcess = context.Process(
-                        target=_work_alone, args=(theirs, tape, world, intervals[started], work)
-                    )
-                    _start(process)
-                    theirs.close()
-                    running[ours] = (started, process)
-                    started += 1
-                for ready in wait(list(running)):
-                    number, process = running[ready]
-                    received = _receive(ready, process, intervals[number])
-                    if isinstance(received, _Done):
-                        done[number] = received.result
-                        del running[ready]
-                        compared[number] = intervals[number].final_tick - intervals[number].place.tick
-                    else:
-                        compared[number] = received
-                tell(sum(compared.values()))
-            compared.pop(index)
-            yield done.pop(index)
-    finally:
-        for pipe, (_, process) in running.items():
-            process.terminate()
-            process.join()
-            pipe.close()
-
-
-def _start(process: BaseProcess) -> None:
-    # Ctrl-C goes to all processes of a terminal. The parent ends the workers; they wait for that, with nothing to say.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        # Python 3.12 warns of forking beside other threads, whose locks stay locked in the child. The child takes none
-        # of ours: it reads the tape with pread and runs the simulation.
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-            process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@attrs.frozen
-class _Done:
-    """What a worker sends last if nothing went wrong."""
-
-    result: Any
-
-
-def _work_alone(pipe: Connection, tape: Tape, world: Factory | None, interval: Interval, work: Any) -> None:
-    """The whole life of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    told_s = time.monotonic()
-
-    def tell(ticks: int) -> None:
-        nonlocal told_s
-        if time.monotonic() - told_s > TELL_S:
-            told_s = time.monotonic()
-            pipe.send(ticks)
-
-    try:
-        pipe.send(_Done(work(Cursor(tape, make_simulation(tape, world)), interval, tell)))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
-        cause = error.__cause__
-        (cause or error).add_note("".join(traceback.format_exception(error)))
-        for sent in (error, cause):
-            try:
-                pipe.send(sent)
-            except (TypeError, AttributeError, ValueError):  # Pickle's ways to say that it cannot.
-                pipe.send(RuntimeError(f"{type(sent).__name__}: {sent}"))
-
-
-def _receive(pipe: Any, process: BaseProcess, interval: Interval) -> _Done | int:
-    """What a worker sent; its last words close the pipe. Raises what went wrong in it, or RuntimeError if it died."""
-    try:
-        received = pipe.recv()
-    except EOFError:
-        process.join()
-        raise RuntimeError(
-            f"the process that simulated ticks {interval.place.tick} to {interval.final_tick} died with exit code "
-            f"{process.exitcode}"
-        ) from None
-    if isinstance(received, int):
-        return received
-    cause = None
-    if not isinstance(received, _Done):
-        try:
-            cause = pipe.recv()
-        except Exception:  # noqa: BLE001 - an exception of the user's that cannot be made again from its pickle
-            cause = None
-    pipe.close()
-    process.join()
-    if isinstance(received, _Done):
-        return received
-    raise received from cause
+    return run_forked(
+        intervals,
+        jobs,
+        tell,
+        lambda interval, told: work(Cursor(tape, make_simulation(tape, world)), interval, told),
+        size=lambda interval: interval.final_tick - interval.place.tick,
+        name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",
+    )

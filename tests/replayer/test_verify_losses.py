@@ -21,7 +21,7 @@ import replayer.cli
 from recorder import DesyncError, Recorder, SimulationFailedError
 from recorder.format.block import HEADER_BYTES, Kind
 from recorder.names import segment_path
-from replayer.intervals import TELL_S
+from replayer.forked import TELL_S
 from replayer.tape import Tape
 from replayer.verify import Unreached, verify_tape
 from replayer.worlds import UnfitSimulationError
