@@ -7,11 +7,12 @@ can answer to the name. Nothing a tape says is imported or run.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 import attrs
+import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.simulation import Simulation
@@ -22,6 +23,14 @@ ENTRY_POINT_GROUP = "sim.worlds"
 InputSource = Callable[[int], list[dict[str, Any]]]  # From a tick to the inputs that lead to it.
 PlayerSource = Callable[[int, State], list[dict[str, Any]]]  # From a tick, and the state before it, to its inputs.
 Config = Mapping[str, Any]
+Readable = State | Snapshot  # Both give a field's array by its name, live rows only.
+Seen = Mapping[str, "np.ndarray[Any, Any] | np.generic"]  # Arrays, or NumPy numbers, by name.
+Observe = Callable[[Readable], Seen]
+ReadActions = Callable[
+    [Any, Readable], Any
+]  # From a tick's inputs as recorded, and the state before it, to plain data.
+EncodeActions = Callable[[Any, Readable], Seen]  # The same, as arrays.
+Reward = Callable[[Readable, Readable], float]  # From a state and a later one.
 
 
 class UnknownWorldError(LookupError):
@@ -77,6 +86,22 @@ class World:
         tick_limit_reason: what the end of a run is called that has done the ticks it was to do.
         properties: functions that a scenario's properties may name, see sim.scenario.monitors.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
+
+    What follows is for training data; all of it may be missing. An agent is somebody who acts, by name; "" is nobody in
+    particular. Functions made from a configuration and an agent raise ConfigError if there is no such agent, or if they
+    are about agents and it is "". They read the states they are given, keep nothing between calls and return arrays of
+    their own, so that a live run and a recording give the same bytes.
+        observations: what can be seen of a state, by name. The names and dtypes of the arrays never change for one
+            configuration and agent, and their shapes neither, except that a one-dimensional array may be of any length
+            (as long as there are swarms, say).
+        agents: from a configuration to who acts in its run.
+        actions: from a configuration and an agent to what this agent sent: out of the inputs of a tick as they were
+            recorded, and the state before that tick, the part of the agent, as plain data (of the same kind as the
+            inputs: a list for a world whose inputs are lists).
+        action_arrays: the same as arrays of fixed shape and dtype, of one tick, by name.
+        rewards: from a state at a tick and one later to a number, by name.
+        outcome: from a configuration and the last state of a run to a score for each agent; the highest wins, equal
+            ones draw.
     """
 
     name: str
@@ -90,6 +115,12 @@ class World:
     tick_limit_reason: str = "ticks"
     properties: Mapping[str, Callable[[Any], str | None]] = attrs.field(factory=dict)
     scenarios: Any = None
+    observations: Mapping[str, Callable[[Config, str], Observe]] = attrs.field(factory=dict)
+    agents: Callable[[Config], Sequence[str]] | None = None
+    actions: Callable[[Config, str], ReadActions] | None = None
+    action_arrays: Mapping[str, Callable[[Config, str], EncodeActions]] = attrs.field(factory=dict)
+    rewards: Mapping[str, Callable[[Config, str], Reward]] = attrs.field(factory=dict)
+    outcome: Callable[[Config, Readable], Mapping[str, float]] | None = None
 
 
 def world_names() -> list[str]:
