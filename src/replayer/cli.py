@@ -36,6 +36,7 @@ from replayer.diff_command import diff
 from replayer.drift_command import drift
 from replayer.explain_command import explain
 from replayer.export_commands import export, plot
+from replayer.extract_command import extract_tapes
 from replayer.files import reading, write_state_whole, writing
 from replayer.options import STATUS_CODES, DumpFolder, Json, Output, Sim
 from replayer.overview import print_tape, tape_facts
@@ -64,6 +65,7 @@ app = App(
     "  replay results ambush.tape             what a scenario's run came to\n"
     "  replay compare lossy-1 lossy-2         two sweeps, or two tapes by their events\n"
     "  replay export run.tape --telemetry -o run.csv\n"
+    "  replay extract runs/*.tape -o data     training pairs as Parquet\n"
     "  replay check walkers:Walkers           is the state all that a step reads?\n"
     "  replay repair broken.tape -o good.tape",
     help_format="plaintext",
@@ -355,6 +357,7 @@ app.command(contracts)
 app.command(drift)
 app.command(explain)
 app.command(export)
+app.command(extract_tapes, name="extract")
 app.command(certify_tape, name="certify")
 app.command(plot)
 app.command(diff)

@@ -1,0 +1,183 @@
+"""The command ``replay extract``: training data out of recordings."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from recorder.console import NotNegative, Positive, UsageError, bytes_text, counted, progress_bar
+from replayer.choosing import choose, factory_of
+from replayer.desync.arithmetic import processor_count
+from replayer.extraction.extract import Extraction, extract
+from replayer.extraction.request import ExtractionError, Request, read_range, read_splits
+from replayer.files import reading
+from replayer.options import Json, Sim
+from replayer.show import plain_text, tick_range
+
+SHOWN = 5  # Of columns and losses.
+_READERS = {"parquet": "parquet", "arrow": "ipc"}
+
+_Names = list[str] | None
+_OUTPUT = Annotated[Path, Parameter(name=["--output", "-o"])]
+
+
+def extract_tapes(
+    *tapes: Path,
+    output: _OUTPUT,
+    stride: Positive = 1,
+    ticks: Annotated[_Names, Parameter(name="--ticks", negative="", allow_leading_hyphen=True)] = None,
+    table: Annotated[list[Literal["states", "pairs", "actions", "events"]] | None, Parameter(negative="")] = None,
+    field: Annotated[_Names, Parameter(negative="")] = None,
+    observe: Annotated[_Names, Parameter(negative="")] = None,
+    agent: Annotated[_Names, Parameter(negative="")] = None,
+    action: Annotated[_Names, Parameter(negative="")] = None,
+    no_actions: Annotated[bool, Parameter(negative="")] = False,
+    reward: Annotated[_Names, Parameter(negative="")] = None,
+    lists: Annotated[_Names, Parameter(name="--list", negative="")] = None,
+    long: Annotated[bool, Parameter(negative="")] = False,
+    mode: Literal["all", "inputs", "winners", "balanced"] = "all",
+    split: str | None = None,
+    seed: NotNegative = 0,
+    file_format: Annotated[Literal["parquet", "arrow"], Parameter(name="--format")] = "parquet",
+    jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
+    sim: Sim = None,
+    as_json: Json = False,
+) -> int:
+    """Cut a data set out of recordings: training pairs, states, actions, events.
+
+    Examples:
+    replay extract run.tape -o data
+    replay extract runs/*.tape -o data --observe fog --reward heads --split train=0.8,test=0.2
+    replay extract run.tape -o states --table states --field plants.energy --stride 10 --long
+    replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000 --table pairs --table events
+
+    Without --table: pairs where the world has agents, else states. An extraction that was stopped goes on where it was
+    when the same command is given again; the folder has its name only when it is whole. The files are the same for any
+    number of jobs.
+
+    Exit code: 0 everything was there, 1 a replayed state was another one than recorded (its rows are left out), 3 a tape
+    is not complete, 4 a tape is damaged; what is missing is in the manifest.
+
+    Parameters
+    ----------
+    tapes
+        The tapes; by default the newest in recordings/.
+    output
+        The folder to make; it must not exist.
+    stride
+        One sample every so many ticks.
+    ticks
+        FIRST..LAST, both included; negative ticks count from the end. May be repeated; by default all ticks.
+    table
+        Which tables; may be repeated.
+    field
+        A field: of states which (all by default), in pairs beside what is observed. May be repeated.
+    observe
+        What pairs observe: a name that the world has, or module:function of (state) or (state, agent). May be repeated.
+    agent
+        Whose pairs and actions; may be repeated. All by default.
+    action
+        How actions become arrays: a name that the world has, or module:function of (inputs, state, agent).
+    no_actions
+        Pairs without actions.
+    reward
+        A name that the world has, or module:function of (before, after) or (before, after, agent). May be repeated.
+    list
+        A one-dimensional array of your observation whose length changes; may be repeated.
+    long
+        States as one row for each entity or cell.
+    mode
+        inputs: only pairs in which the agent sent something; winners: only of agents that won; balanced: as many that
+        won as lost.
+    split
+        Shares of the runs, such as train=0.8,test=0.2; a run is in one split, whole.
+    seed
+        Of the choice that splits and balancing make.
+    jobs
+        Processes; by default one for each processor.
+    sim
+        module:factory of the simulation, for tapes that name no registered world.
+    as_json
+        Say what came of it as one JSON object.
+    """
+    paths = list(tapes) or [choose(None)]
+    try:
+        request = Request(
+            stride=stride,
+            ranges=tuple(read_range(one) for one in ticks or ()),
+            tables=table or (),
+            fields=field or (),
+            observations=observe or (),
+            agents=agent,
+            actions=() if no_actions else action,
+            rewards=reward or (),
+            lists=lists or (),
+            long=long,
+            mode=mode,
+            splits=read_splits(split) if split is not None else (),
+            seed=seed,
+        )
+        with progress_bar("extracting", 100, quiet=as_json) as show, reading(output):
+            found = extract(
+                paths,
+                output,
+                request=request,
+                world=factory_of(sim),
+                jobs=jobs or processor_count(),
+                file_format=file_format,
+                progress=lambda done, total: show(100 * done / max(total, 1)),
+                command=_repeatable(sys.argv),
+            )
+    except ExtractionError as error:
+        raise UsageError(str(error)) from None
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise UsageError("this needs pyarrow: pip install 'simulation-flight-recorder[parquet]'") from None
+    if as_json:
+        print(json.dumps({"path": str(found.path), "rows": found.rows, "code": found.code}, indent=1))
+    else:
+        _print(found)
+    return found.code
+
+
+def _repeatable(words: Sequence[str]) -> list[str]:
+    """The command line without what does not change the data set: how many processes, and how it is shown."""
+    kept, skip = [], False
+    for word in words[1:]:
+        if skip:
+            skip = False
+        elif word in ("--jobs", "-j"):
+            skip = True
+        elif word != "--json" and not word.startswith(("--jobs=", "-j")):
+            kept.append(word)
+    return ["replay", *kept]
+
+
+def _print(found: Extraction) -> None:
+    manifest = found.manifest
+    for name, table in manifest["tables"].items():
+        size = sum(file["bytes"] for file in table["files"])
+        files = counted(len(table["files"]), "file")
+        print(f"{found.path}/{name}: {counted(table['rows'], 'row')} in {files}, {bytes_text(size)}")
+        columns = list(table["columns"])
+        more = f" and {len(columns) - 4 * SHOWN} more" if len(columns) > 4 * SHOWN else ""
+        print(f"  columns: {', '.join(columns[: 4 * SHOWN])}{more}")
+    if not manifest["tables"]:
+        print(f"{found.path}: no rows")
+    for line in [*manifest["notes"], *manifest["problems"]]:
+        print(f"  {plain_text(line)}", file=sys.stderr)
+    for one in manifest["missing"][:SHOWN]:
+        ticks = tick_range(one["first_tick"], one["last_tick"])
+        print(f"  missing: {one['tape']}, {ticks}: {plain_text(one['why'])}", file=sys.stderr)
+    if len(manifest["missing"]) > SHOWN:
+        print(f"  and {len(manifest['missing']) - SHOWN} more, see manifest.json", file=sys.stderr)
+    first = next(iter(manifest["tables"]), None)
+    if first is not None:
+        pattern = f"{found.path / first}/**/*.{manifest['format']}"
+        print(f"next: python -c \"import polars; print(polars.read_{_READERS[manifest['format']]}('{pattern}'))\"")

@@ -1,0 +1,1 @@
+"""Training data out of recordings: plan, walk, rows, files, one data set."""

@@ -1,0 +1,202 @@
+"""Cut a data set out of recordings: look at the tapes, plan, let workers do the parts, put a manifest beside the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME
+from replayer.extraction.dataset import (
+    FORMAT_VERSION,
+    Building,
+    table_of,
+    versions,
+    write_record_tables,
+)
+from replayer.extraction.pairs import RAW, is_raw
+from replayer.extraction.plan import Part, Source, chosen_agents, look_at, make_parts
+from replayer.extraction.request import ExtractionError, Request
+from replayer.extraction.walking import Missing
+from replayer.extraction.work import RECORDS, PartRecord, Task, do_part
+from replayer.forked import run_forked
+from replayer.options import STATUS_CODES, worst_code
+from replayer.tape import Tape
+from replayer.worlds import Factory
+
+Progress = Callable[[int, int], None]  # Ticks done so far, ticks in all.
+
+
+@attrs.frozen
+class Extraction:
+    """What an extraction came to.
+
+    Attributes:
+        path: the data set's folder.
+        manifest: what it says of itself, see docs/extract.md.
+        code: 0 everything was there, 1 a replayed state was another one than recorded, 3 or 4 as the worst of the tapes.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    code: int
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """By table."""
+        return {name: table["rows"] for name, table in self.manifest["tables"].items()}
+
+
+def extract(
+    tapes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    world: Factory | None = None,
+    jobs: int = 1,
+    file_format: str = "parquet",
+    progress: Progress | None = None,
+    command: Sequence[str] = (),
+    **wanted: Any,
+) -> Extraction:
+    """Cut a data set out of tapes into a new folder, output. An extraction that was stopped goes on.
+
+    world: makes the simulation, for tapes that name no registered world. jobs: processes; the files are the same for any
+    number. file_format: "parquet" or "arrow". progress: called with ticks done and ticks in all. command: for the
+    manifest. wanted: see Request.
+
+    Raises ExtractionError for what cannot be; OSError; what opening a tape and making its simulation raises.
+    """
+    request = wanted["request"] if "request" in wanted else Request(**wanted)
+    paths = [Path(tapes)] if isinstance(tapes, str | os.PathLike) else [Path(tape) for tape in tapes]
+    if not paths:
+        raise ExtractionError("no tape was given")
+    building = Building(Path(output))
+    sources, notes = look_at(paths, request, world, jobs, lambda _: None)
+    task = _task(sources, request, world, building.folder, file_format)
+    parts = make_parts(sources, request)
+    described = _described(sources, task, notes)
+    done = building.begin(described | {"parts": len(parts)})
+    records = _run(task, parts, done, building, jobs, progress)
+    tables = {
+        table: table_of(table, records, parts, sources)
+        for table in dict.fromkeys(name for record in records for name in record.files)
+        if table not in RECORDS
+    }
+    tables |= write_record_tables(task, records)
+    lost = _losses(sources, parts, records)
+    manifest = described | {"tables": dict(sorted(tables.items())), "missing": lost, "command": list(command)}
+    manifest["problems"] = [problem for record in records for problem in record.problems]
+    building.finish(manifest)
+    return Extraction(building.target, manifest, _code(sources, records))
+
+
+def _task(sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str) -> Task:
+    """What all workers have in common, with what the request leaves open settled. Raises ExtractionError."""
+    setting = sources[0].setting(world)
+    tables = request.tables
+    if not tables:
+        has_agents = setting.agents() != ("",)
+        wants_pairs = bool(request.observations or request.rewards or (has_agents and not request.fields))
+        tables = ("pairs",) if wants_pairs else ("states",)
+    observed = request.observations
+    if "pairs" in tables and not observed and not request.fields:
+        if setting.world is None or not setting.world.observations:
+            raise ExtractionError("say what the pairs observe: an observation as module:function, or fields")
+        observed = (next(iter(setting.world.observations)),)
+    request = attrs.evolve(request, observations=observed, tables=tables)
+    all_agents = [source.setting(world).agents() for source in sources]
+    if request.agents is not None:
+        strange = next((name for name in request.agents if not any(name in own for own in all_agents)), None)
+        if strange is not None:
+            known = ", ".join(name or '""' for name in dict.fromkeys(name for own in all_agents for name in own))
+            raise ExtractionError(f"there is no agent {strange}; agents: {known}")
+        all_agents = [tuple(name for name in own if name in request.agents) for own in all_agents]
+    agents = chosen_agents(sources, all_agents, request)
+    encodings = _encodings(sources[0], request, world) if "pairs" in tables else ()
+    return Task(sources, request, tables, agents, encodings, world, file_format, folder)
+
+
+def _encodings(source: Source, request: Request, world: Factory | None) -> tuple[str, ...]:
+    """How actions are encoded: as asked for, else in the world's own way, else as they are if they are numbers."""
+    if request.actions is not None:
+        return request.actions
+    setting = source.setting(world)
+    if setting.world is not None and setting.world.action_arrays:
+        return (next(iter(setting.world.action_arrays)),)
+    with Tape(source.path) as tape:
+        first = tape.first_tick + 1
+        return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()
+
+
+def _described(sources: Sequence[Source], task: Task, notes: list[str]) -> dict[str, Any]:
+    """The part of the manifest that is known before the work begins."""
+    tapes = []
+    for source, agents in zip(sources, task.agents, strict=True):
+        plain = attrs.asdict(source) | {"path": source.path.name, "agents": list(agents)}
+        plain["outcomes"] = {agent: source.outcome(agent) for agent in agents}
+        tapes.append(plain)
+    request = attrs.asdict(task.request) | {"tables": list(task.tables), "actions": list(task.encodings)}
+    return {
+        "version": FORMAT_VERSION,
+        "format": task.format,
+        "versions": versions(),
+        "request": request,
+        "tapes": tapes,
+        "notes": notes,
+    }
+
+
+def _run(
+    task: Task,
+    parts: Sequence[Part],
+    done: dict[int, PartRecord],
+    building: Building,
+    jobs: int,
+    progress: Progress | None,
+) -> list[PartRecord]:
+    waiting = [part for part in parts if part.number not in done]
+    total = sum(map(_ticks, parts))
+    finished = total - sum(map(_ticks, waiting))
+
+    def tell(ahead: int) -> None:
+        if progress is not None:
+            progress(min(total, finished + ahead), total)
+
+    results = run_forked(
+        waiting,
+        jobs,
+        tell,
+        lambda part, told: do_part(task, part, told),
+        size=_ticks,
+        name=lambda part: f"extracted ticks {part.first} to {part.last} of {task.sources[part.source].name}",
+    )
+    for part, record in zip(waiting, results, strict=True):
+        building.keep(record)
+        done[record.number] = record
+        finished += _ticks(part)
+        tell(0)
+    return [done[part.number] for part in parts]
+
+
+def _ticks(part: Part) -> int:
+    return part.last - part.first + 1
+
+
+def _losses(sources: Sequence[Source], parts: Sequence[Part], records: Sequence[PartRecord]) -> list[dict[str, Any]]:
+    """The samples that could not be had, by tape."""
+    found: dict[tuple[int, Missing], None] = {}
+    for part, record in zip(parts, records, strict=True):
+        for missing in record.missing:
+            found[part.source, missing] = None
+    return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in found]
+
+
+def _code(sources: Sequence[Source], records: Sequence[PartRecord]) -> int:
+    codes = [STATUS_CODES[source.status] for source in sources]
+    for record in records:
+        codes += [DIFFERS if missing.is_desync else CORRUPT for missing in record.missing]
+        codes += [INCOMPLETE] * bool(record.problems)
+    return worst_code([SAME, *codes])

@@ -1,0 +1,127 @@
+"""The table of states: fields at each sampled tick, one row a tick, or one row for each entity and cell."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from replayer.extraction.blocks import Block, Column, Labels, Rows
+from replayer.extraction.request import ExtractionError
+from sim.kernel.schema import Blob, Layout, Slot
+from sim.kernel.simulation import BESIDE
+from sim.kernel.state import State
+
+Vocabulary = dict[str, tuple[str, ...]]
+
+RUN, TICK, AGENT, ROW = "run", "tick", "agent", "row"
+
+
+def chosen_slots(layout: Layout, names: Sequence[str]) -> list[Slot]:
+    """The fields of these names; all but blobs, a scenario's own and those without values, if there are none.
+
+    Raises ExtractionError for a name that there is not.
+    """
+    known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
+    if names:
+        strange = next((name for name in names if name not in known), None)
+        if strange is not None:
+            raise ExtractionError(f"there is no field {strange}; fields: {', '.join(known)}")
+        return [known[name] for name in names]
+    blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
+    return [
+        slot
+        for name, slot in known.items()
+        if name not in blobs and not name.startswith(BESIDE) and slot.size_bytes // max(slot.dtype.itemsize, 1)
+    ]
+
+
+class StateRows:
+    """One row a tick: fields of fixed size keep their shape, columns of tables are lists of their live rows."""
+
+    def __init__(self, run: str, fields: Sequence[str], labels: Vocabulary) -> None:
+        self._run, self._fields = run, fields
+        self._rows = Rows("states", labels)
+
+    def add(self, tick: int, state: State) -> None:
+        """A sample. Raises ExtractionError."""
+        slots = chosen_slots(state.layout, self._fields)
+        lists = frozenset(slot.name for slot in slots if slot.owner is not None)
+        row = {RUN: self._run, TICK: tick} | {slot.name: state[slot.name].copy() for slot in slots}
+        self._rows.add(tick, row, lists)
+
+    @property
+    def bytes(self) -> int:
+        """Of what is collected."""
+        return self._rows.bytes
+
+    def take(self) -> Iterator[tuple[str, Block]]:
+        """What was collected, by table."""
+        if len(self._rows):
+            yield "states", self._rows.take()
+
+
+class StateCells:
+    """One row for each live row of a table, and for each cell of fields of one shape: a table for each of these."""
+
+    def __init__(self, run: str, fields: Sequence[str], labels: Vocabulary) -> None:
+        self._run, self._fields, self._labels = run, fields, labels
+        self._groups: dict[str, dict[str, list[np.ndarray]]] = {}
+        self._ticks: dict[str, list[tuple[int, int]]] = {}  # Tick and number of rows.
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self.bytes = 0
+
+    def add(self, tick: int, state: State) -> None:
+        """A sample. Raises ExtractionError."""
+        for table, slots in itertools.groupby(
+            sorted(chosen_slots(state.layout, self._fields), key=_table_of), key=_table_of
+        ):
+            columns = self._groups.setdefault(table, {})
+            count = None
+            for slot in slots:
+                live = state[slot.name]
+                axes = len(slot.rows_shape)
+                count = len(live) if slot.owner is not None else int(np.prod(slot.rows_shape, dtype=np.int64))
+                values = live.reshape(count, *slot.shape[axes:]).copy()
+                columns.setdefault(slot.name, []).append(values)
+                self._shapes[table] = () if slot.owner is not None else slot.rows_shape
+                self.bytes += values.nbytes
+            assert count is not None
+            self._ticks.setdefault(table, []).append((tick, count))
+
+    def take(self) -> Iterator[tuple[str, Block]]:
+        """What was collected, by table."""
+        for table, columns in self._groups.items():
+            told = self._ticks[table]
+            if not told:
+                continue
+            ticks = np.repeat([tick for tick, _ in told], [count for _, count in told])
+            texts = self._labels[RUN]
+            code = texts.index(self._run)
+            block: dict[str, Column] = {RUN: Labels(texts, np.full(len(ticks), code, np.int32)), TICK: ticks}
+            block |= self._places(table, [count for _, count in told])
+            block |= {name: np.concatenate(values) for name, values in columns.items()}
+            yield table, block
+            self._groups[table] = {name: [] for name in columns}
+            self._ticks[table] = []
+        self.bytes = 0
+
+    def _places(self, table: str, counts: Sequence[int]) -> dict[str, Column]:
+        """Which row or cell each row is of: its number, or one number for each axis; nothing for single numbers."""
+        shape = self._shapes[table]
+        if not shape and table == "states":
+            return {}
+        if not shape:
+            return {ROW: np.concatenate([np.arange(count, dtype=np.int32) for count in counts])}
+        axes = [axis.reshape(-1).astype(np.int32) for axis in np.indices(shape)]
+        return {
+            f"{ROW}_{number}" if len(shape) > 1 else ROW: np.tile(axis, len(counts)) for number, axis in enumerate(axes)
+        }
+
+
+def _table_of(slot: Slot) -> str:
+    """The name of the long table to which a field belongs."""
+    if slot.owner is not None:
+        return f"states_{slot.owner}"
+    return "_".join(["states", *(["x".join(map(str, slot.rows_shape))] if slot.rows_shape else [])])
