@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from recorder.console import NotNegative, Positive, UsageError, bytes_text, counted, progress_bar
 from replayer.choosing import choose, factory_of
 from replayer.desync.arithmetic import processor_count
-from replayer.extraction.extract import Extraction, extract
+from replayer.extraction.extract import Extraction, extract, list_tapes
 from replayer.extraction.request import ExtractionError, Request, read_range, read_splits
 from replayer.files import reading
 from replayer.options import Json, Sim
@@ -66,7 +66,7 @@ def extract_tapes(
     Parameters
     ----------
     tapes
-        The tapes; by default the newest in recordings/.
+        The tapes, or folders of tapes; by default the newest tape in recordings/.
     output
         The folder to make; it must not exist.
     stride
@@ -105,7 +105,6 @@ def extract_tapes(
     as_json
         Say what came of it as one JSON object.
     """
-    paths = list(tapes) or [choose(None)]
     try:
         request = Request(
             stride=stride,
@@ -122,7 +121,12 @@ def extract_tapes(
             splits=read_splits(split) if split is not None else (),
             seed=seed,
         )
-        with progress_bar("extracting", 100, quiet=as_json) as show, reading(output):
+        paths = list_tapes(tapes or [choose(None)])
+        with (
+            progress_bar("looking at tapes", len(paths), quiet=as_json) as look,
+            progress_bar("extracting", 100, quiet=as_json) as show,
+            reading(output),
+        ):
             found = extract(
                 paths,
                 output,
@@ -130,6 +134,7 @@ def extract_tapes(
                 world=factory_of(sim),
                 jobs=jobs or processor_count(),
                 file_format=file_format,
+                looking=look,
                 progress=lambda done, total: show(100 * done / max(total, 1)),
                 command=_repeatable(sys.argv),
             )

@@ -7,6 +7,7 @@ carried from one piece into the next, and the results are the same for any numbe
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import time
 import traceback
@@ -17,6 +18,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import attrs
+
+from recorder.orphans import end_with_parent
 
 Result = TypeVar("Result")
 Piece = TypeVar("Piece")
@@ -52,7 +55,9 @@ def run_forked(
             while index not in done:
                 while len(running) < jobs and started < len(pieces):
                     ours, theirs = context.Pipe(duplex=False)
-                    process: BaseProcess = context.Process(target=_work_alone, args=(theirs, pieces[started], work))
+                    process: BaseProcess = context.Process(
+                        target=_work_alone, args=(theirs, os.getpid(), pieces[started], work)
+                    )
                     _start(process)
                     theirs.close()
                     running[ours] = (started, process)
@@ -96,8 +101,9 @@ class _Done:
     result: Any
 
 
-def _work_alone(pipe: Connection, piece: Any, work: Any) -> None:
+def _work_alone(pipe: Connection, parent: int, piece: Any, work: Any) -> None:
     """The whole life of a worker."""
+    end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     told_s = time.monotonic()

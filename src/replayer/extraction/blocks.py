@@ -58,6 +58,10 @@ class Shape:
     shape: tuple[int, ...] = ()
     is_list: bool = False
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"dtype": self.dtype, "shape": list(self.shape), "is_list": self.is_list}
+
     def __str__(self) -> str:
         size = f" {self.shape}" if self.shape else ""
         return f"{'lists of ' if self.is_list else ''}{self.dtype}{size}"

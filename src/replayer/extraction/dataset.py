@@ -21,6 +21,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from replayer.export import PART_SUFFIX
 from replayer.extraction.plan import Part, Source
 from replayer.extraction.records import BATCH_ROWS, column_forms, read_rows
 from replayer.extraction.request import ExtractionError
@@ -79,9 +80,8 @@ class Building:
         _write_whole(self.folder / MANIFEST, manifest)
         shutil.rmtree(self.folder / "done")
         (self.folder / "plan.json").unlink()
-        for table in RECORDS:
-            for path in (self.folder / table).rglob("*.ndjson"):
-                path.unlink()
+        for path in [*self.folder.rglob("*.ndjson"), *self.folder.rglob(f"*{PART_SUFFIX}")]:
+            path.unlink()  # Rows that are in typed files now; what a killed worker left.
         for folder in sorted(self.folder.rglob("*/")):
             _sync_folder(folder)
         _sync_folder(self.folder)
@@ -90,7 +90,7 @@ class Building:
 
 
 def _write_whole(path: Path, value: Any) -> None:
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(path.name + PART_SUFFIX)
     with part.open("w", encoding="utf-8") as file:
         json.dump(value, file, indent=1, ensure_ascii=False)
         file.write("\n")

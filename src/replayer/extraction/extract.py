@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME
+from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from replayer.extraction.dataset import (
     FORMAT_VERSION,
     Building,
@@ -18,7 +18,7 @@ from replayer.extraction.dataset import (
     write_record_tables,
 )
 from replayer.extraction.pairs import RAW, is_raw
-from replayer.extraction.plan import Part, Source, chosen_agents, look_at, make_parts
+from replayer.extraction.plan import Looked, Part, Source, chosen_agents, look_at, make_parts
 from replayer.extraction.request import ExtractionError, Request
 from replayer.extraction.walking import Missing
 from replayer.extraction.work import RECORDS, PartRecord, Task, do_part
@@ -58,26 +58,26 @@ def extract(
     jobs: int = 1,
     file_format: str = "parquet",
     progress: Progress | None = None,
+    looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
     **wanted: Any,
 ) -> Extraction:
-    """Cut a data set out of tapes into a new folder, output. An extraction that was stopped goes on.
+    """Cut a data set out of tapes, or folders of tapes, into a new folder, output. An extraction that was stopped goes on.
 
     world: makes the simulation, for tapes that name no registered world. jobs: processes; the files are the same for any
-    number. file_format: "parquet" or "arrow". progress: called with ticks done and ticks in all. command: for the
+    number. file_format: "parquet" or "arrow". progress: called with ticks done and ticks in all; looking, before that, with how many tapes were looked at. command: for the
     manifest. wanted: see Request.
 
     Raises ExtractionError for what cannot be; OSError; what opening a tape and making its simulation raises.
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
-    paths = [Path(tapes)] if isinstance(tapes, str | os.PathLike) else [Path(tape) for tape in tapes]
-    if not paths:
-        raise ExtractionError("no tape was given")
+    paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     building = Building(Path(output))
-    sources, notes = look_at(paths, request, world, jobs, lambda _: None)
+    looked = look_at(paths, request, world, jobs, looking or (lambda _: None))
+    sources = looked.sources
     task = _task(sources, request, world, building.folder, file_format)
     parts = make_parts(sources, request)
-    described = _described(sources, task, notes)
+    described = _described(sources, task, looked.notes)
     done = building.begin(described | {"parts": len(parts)})
     records = _run(task, parts, done, building, jobs, progress)
     tables = {
@@ -90,7 +90,20 @@ def extract(
     manifest = described | {"tables": dict(sorted(tables.items())), "missing": lost, "command": list(command)}
     manifest["problems"] = [problem for record in records for problem in record.problems]
     building.finish(manifest)
-    return Extraction(building.target, manifest, _code(sources, records))
+    return Extraction(building.target, manifest, _code(looked, records))
+
+
+def list_tapes(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The tapes; a folder stands for those in it. Raises ExtractionError if there are none."""
+    found: list[Path] = []
+    for path in map(Path, given):
+        inside = sorted(path.glob("*.tape")) if path.is_dir() else [path]
+        if not inside:
+            raise ExtractionError(f"there is no tape in {path}")
+        found += inside
+    if not found:
+        raise ExtractionError("no tape was given")
+    return found
 
 
 def _task(sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str) -> Task:
@@ -108,7 +121,9 @@ def _task(sources: Sequence[Source], request: Request, world: Factory | None, fo
         observed = (next(iter(setting.world.observations)),)
     request = attrs.evolve(request, observations=observed, tables=tables)
     all_agents = [source.setting(world).agents() for source in sources]
-    if request.agents is not None:
+    if setting.world is None and request.agents is not None:
+        all_agents = [request.agents for _ in sources]  # Nobody but the user knows who acts there.
+    elif request.agents is not None:
         strange = next((name for name in request.agents if not any(name in own for own in all_agents)), None)
         if strange is not None:
             known = ", ".join(name or '""' for name in dict.fromkeys(name for own in all_agents for name in own))
@@ -194,9 +209,11 @@ def _losses(sources: Sequence[Source], parts: Sequence[Part], records: Sequence[
     return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in found]
 
 
-def _code(sources: Sequence[Source], records: Sequence[PartRecord]) -> int:
-    codes = [STATUS_CODES[source.status] for source in sources]
+def _code(looked: Looked, records: Sequence[PartRecord]) -> int:
+    codes = looked.codes + [STATUS_CODES[source.status] for source in looked.sources]
     for record in records:
         codes += [DIFFERS if missing.is_desync else CORRUPT for missing in record.missing]
         codes += [INCOMPLETE] * bool(record.problems)
-    return worst_code([SAME, *codes])
+    if UNREADABLE in codes and worst_code(codes) == SAME:
+        return UNREADABLE
+    return worst_code(codes)

@@ -13,17 +13,20 @@ from typing import Any
 
 import attrs
 
-from recorder.errors import CorruptError, DesyncError, MissingTickError, RecordingError, TornError
+from recorder.console import CORRUPT, UNREADABLE
+from recorder.errors import CorruptError, MissingTickError, RecordingError
+from replayer.desync.certificate import tape_digest
 from replayer.extraction.functions import Setting
 from replayer.extraction.request import ExtractionError, Request
 from replayer.forked import run_forked
+from replayer.options import tape_code
 from replayer.tape import Tape
 from replayer.timeline import Timeline
 from replayer.worlds import Factory
 from sim.kernel.registry import UnknownWorldError, find_world
 
 PART_TICKS = 3000  # Ten keyframes at their ordinary interval, of which the first is full; some seconds of work.
-STOPS = ("", "ticks", "interrupted", "terminated", "exception")  # Ends that are not the world's own.
+STOPS = ("", "closed", "ticks", "interrupted", "terminated", "exception")  # Ends that are not the world's own.
 WON, LOST, DREW = "won", "lost", "drew"
 OUTCOMES = ("", WON, LOST, DREW)
 
@@ -92,16 +95,31 @@ class Part:
     last: int
 
 
+@attrs.frozen
+class Looked:
+    """What there is to extract from.
+
+    Attributes:
+        sources: the tapes. notes: on those that are left out, in words. codes: exit codes for those that should not be.
+    """
+
+    sources: list[Source]
+    notes: list[str]
+    codes: list[int]
+
+
 def look_at(
     paths: Sequence[Path], request: Request, factory: Factory | None, jobs: int, tell: Callable[[int], None]
-) -> tuple[list[Source], list[str]]:
-    """The tapes as sources, in their order, and notes on those that are left out.
+) -> Looked:
+    """The tapes as sources, in their order; those of which nothing can be had are left out.
 
-    tell: called with how many were looked at. Raises ExtractionError if none is left or two runs have one id, and what
-    opening a tape raises.
+    tell: called with how many were looked at. Raises ExtractionError if two runs have one id, OSError, and what is wrong
+    with the first tape if nothing can be had of any.
     """
     found: list[Source] = []
     notes: list[str] = []
+    codes: list[int] = []
+    first_error: RecordingError | None = None
     wanted = request.mode in ("winners", "balanced") or "pairs" in request.tables or not request.tables
     looked = run_forked(
         list(paths),
@@ -111,7 +129,13 @@ def look_at(
         size=lambda _: 1,
         name=lambda path: f"looked at {path}",
     )
-    for number, source in enumerate(looked, 1):
+    for number, (path, source) in enumerate(zip(paths, looked, strict=True), 1):
+        tell(number)
+        if isinstance(source, RecordingError):
+            notes.append(f"{path} is left out: {source}")
+            codes.append(CORRUPT if isinstance(source, CorruptError | MissingTickError) else UNREADABLE)
+            first_error = first_error or source
+            continue
         twin = next((one for one in found if source.run and one.run == source.run), None)
         if twin is not None and twin.digest == source.digest:
             notes.append(f"{source.name} is left out: it is a copy of {twin.name}")
@@ -119,14 +143,22 @@ def look_at(
             raise ExtractionError(f"{source.name} and {twin.name} are of one run, {source.run}: give one of them")
         else:
             found.append(source)
-        tell(number)
-    return _split(found, request), notes
+    if first_error is not None and not found:
+        raise first_error
+    return Looked(_split(found, request), notes, codes)
 
 
-def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Source:
-    from replayer.desync.certificate import tape_digest  # noqa: PLC0415 - it imports what certifies
+def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Source | RecordingError:
+    """What is known of a tape, all of whose blocks are read; or why nothing can be had of it."""
+    try:
+        return _readable_source(path, factory, scores_wanted=scores_wanted)
+    except RecordingError as error:
+        return error
 
+
+def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Source:
     with Tape(path) as tape:
+        is_corrupt = tape_code(tape) == CORRUPT
         outcome = tape.outcome if isinstance(tape.outcome, dict) else {}
         reason = str(outcome.get("reason", ""))
         world = tape.meta.get("world")
@@ -137,9 +169,9 @@ def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Sour
         source = Source(
             path,
             str(path),
-            tape.run_id or hashlib.sha256(path.read_bytes()).hexdigest()[:32],
+            tape.run_id or tape_digest(path)[:32],
             tape_digest(path),
-            tape.status,
+            "corrupt" if is_corrupt else tape.status,
             tape.first_tick,
             tape.last_tick,
             reason,
@@ -161,10 +193,8 @@ def _scores(source: Source) -> dict[str, float]:
     with Timeline(source.path) as run:
         try:
             run.seek(-1)
-        except (CorruptError, TornError, MissingTickError, DesyncError):
-            return {}
         except RecordingError:
-            return {}
+            return {}  # Whatever keeps the last tick from us is told when its samples are missing.
         return {agent: float(score) for agent, score in setting.world.outcome(setting.config, run.state).items()}
 
 
@@ -215,11 +245,19 @@ def chosen_agents(
     return [tuple(agent for agent, _ in own if (number, agent) in kept) for number, own in enumerate(known)]
 
 
+def open_source(source: Source) -> Tape:
+    """The tape, opened; of a damaged one no index is believed."""
+    tape = Tape(source.path)
+    if source.status == "corrupt":
+        tape.distrust_index()
+    return tape
+
+
 def make_parts(sources: Sequence[Source], request: Request) -> list[Part]:
     """All parts, in the order of the sources and of the ranges. Raises ExtractionError for a range without ticks."""
     parts: list[Part] = []
     for number, source in enumerate(sources):
-        with Tape(source.path) as tape:
+        with open_source(source) as tape:
             starts = [place.tick for place in tape.keyframes]
         for first, last in _ranges(source, request):
             for ticks, then, until in _cut(source, first, last, request.stride, starts):
@@ -255,6 +293,7 @@ def _cut(
         if tick - cuts[-1] >= max(PART_TICKS, stride) and tick <= last:
             cuts.append(tick)
     bounds = [first + -(-(cut - first) // stride) * stride for cut in cuts]  # Up to the next sampled tick.
+    bounds = [bound for bound in bounds if bound <= last]
     ends = [*bounds[1:], None]
     for start, end in zip(bounds, ends, strict=True):
         if end is not None:

@@ -17,9 +17,10 @@ import attrs
 from recorder.errors import RecordingError
 from replayer.cursor import Cursor
 from replayer.events import rebuild_events
+from replayer.export import PART_SUFFIX
 from replayer.extraction.blocks import Block, shape_of
 from replayer.extraction.pairs import Pairs
-from replayer.extraction.plan import OUTCOMES, Part, Source
+from replayer.extraction.plan import OUTCOMES, Part, Source, open_source
 from replayer.extraction.request import Request
 from replayer.extraction.states import AGENT, RUN, StateCells, StateRows, Vocabulary
 from replayer.extraction.walking import Missing, Walker
@@ -93,7 +94,7 @@ class PartRecord:
 def do_part(task: Task, part: Part, tell: Callable[[int], None]) -> PartRecord:
     """Extract one part. Raises ExtractionError, OSError, and what making the simulation raises."""
     source = task.sources[part.source]
-    with Tape(source.path) as tape, _Output(task, part, source) as output:
+    with open_source(source) as tape, _Output(task, part, source) as output:
         walker_missing: list[Missing] = []
         problems: list[str] = []
         if {"states", "pairs", "actions"} & set(task.tables):
@@ -114,6 +115,8 @@ def _walk(task: Task, part: Part, tape: Tape, output: _Output, tell: Callable[[i
         pairs = Pairs(source, source.setting(task.factory), request, agents, task.encodings, labels)
     if "actions" in task.tables and agents:
         actions = _Actions(task, source, agents, output, cursor)
+    if states is None and pairs is None and actions is None:
+        return []
 
     def on_step(inputs: Any, state: Readable) -> None:
         if pairs is not None:
@@ -208,7 +211,7 @@ class _Output:
             if table not in self._open:
                 path = self._path(table, self._format)
                 self._open[table] = (path, FILES[self._format](path))
-                self.columns[table] = {name: attrs.asdict(shape_of(column)) for name, column in block.items()}
+                self.columns[table] = {name: shape_of(column).plain() for name, column in block.items()}
                 self._rows[table] = 0
             self._open[table][1].write(block)
             self._rows[table] += len(block["tick"])  # type: ignore[arg-type]
@@ -225,8 +228,10 @@ class _Output:
     def finish(self) -> dict[str, FileRecord]:
         """Close the files, and force them to the disk; what they are."""
         found = {}
-        for table, (path, file) in self._open.items():
+        for table, (part, file) in self._open.items():
             file.close()
+            path = part.with_name(part.name.removesuffix(f".{os.getpid()}{PART_SUFFIX}"))
+            part.replace(path)
             with path.open("rb") as written:
                 os.fsync(written.fileno())
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
@@ -236,6 +241,7 @@ class _Output:
         return found
 
     def _path(self, table: str, suffix: str) -> Path:
-        path = self._folder / table / f"{self._split}part-{self._number:05d}.{suffix}"
+        """Where the rows go until the file is whole; whoever else has been at this part wrote somewhere else."""
+        path = self._folder / table / f"{self._split}part-{self._number:05d}.{suffix}.{os.getpid()}{PART_SUFFIX}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
