@@ -109,6 +109,8 @@ class Rows:
             shape, settled = _shape_of_value(value, is_list=name in lists), self._shapes[name]
             if shape != settled:
                 problem = f"{shape} after {settled}; a value must keep its dtype and shape"
+                if len(shape.shape) == 1 == len(settled.shape):
+                    problem += f", unless it is named as a list (--list {name.partition('.')[2]})"
                 raise ExtractionError(f"table {self.table}, tick {tick:,}: {name} is {problem}")
             self._values[name].append(value)
             self.bytes += getattr(value, "nbytes", 8)

@@ -112,8 +112,12 @@ def _task(sources: Sequence[Source], request: Request, world: Factory | None, fo
     tables = request.tables
     if not tables:
         has_agents = setting.agents() != ("",)
-        wants_pairs = bool(request.observations or request.rewards or (has_agents and not request.fields))
-        tables = ("pairs",) if wants_pairs else ("states",)
+        asks_for_pairs = request.observations or request.rewards or request.actions or request.mode != "all"
+        tables = ("pairs",) if asks_for_pairs or (has_agents and not request.fields) else ("states",)
+    if "pairs" not in tables and (request.observations or request.rewards or request.actions):
+        raise ExtractionError(
+            "observations, rewards and encodings of actions are columns of pairs, a table that was not asked for"
+        )
     observed = request.observations
     if "pairs" in tables and not observed and not request.fields:
         if setting.world is None or not setting.world.observations:
@@ -203,6 +207,10 @@ def _ticks(part: Part) -> int:
 def _losses(sources: Sequence[Source], parts: Sequence[Part], records: Sequence[PartRecord]) -> list[dict[str, Any]]:
     """The samples that could not be had, by tape."""
     found: dict[tuple[int, Missing], None] = {}
+    for number, source in enumerate(sources):
+        if source.lost_first < source.first_tick:
+            why = "the keyframe that led to them is lost"
+            found[number, Missing(source.lost_first, source.first_tick - 1, why)] = None
     for part, record in zip(parts, records, strict=True):
         for missing in record.missing:
             found[part.source, missing] = None

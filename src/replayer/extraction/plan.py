@@ -15,6 +15,7 @@ import attrs
 
 from recorder.console import CORRUPT, UNREADABLE
 from recorder.errors import CorruptError, MissingTickError, RecordingError
+from recorder.format.block import Kind
 from replayer.desync.certificate import tape_digest
 from replayer.extraction.functions import Setting
 from replayer.extraction.request import ExtractionError, Request
@@ -42,6 +43,7 @@ class Source:
         reason: why the recording ended; "" if that is not known. is_end: whether it is the world's own end.
         scores: by agent, at the last tick; empty if nobody knows.
         world: what the tape says of it; None for a simulation of the user's.
+        lost_first: the first tick that the tape knew of; ticks from there to first_tick are lost.
         split: to which it belongs; "" without splits.
     """
 
@@ -56,6 +58,7 @@ class Source:
     is_end: bool
     scores: dict[str, float]
     world: dict[str, Any] | None
+    lost_first: int = 0
     split: str = ""
 
     def outcome(self, agent: str) -> str:
@@ -158,7 +161,7 @@ def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Sour
 
 def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Source:
     with Tape(path) as tape:
-        is_corrupt = tape_code(tape) == CORRUPT
+        is_corrupt = tape_code(tape) == CORRUPT  # All blocks are read, and no index is believed from here on.
         outcome = tape.outcome if isinstance(tape.outcome, dict) else {}
         reason = str(outcome.get("reason", ""))
         world = tape.meta.get("world")
@@ -178,8 +181,18 @@ def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool
             reason not in (*STOPS, tick_limit),
             {},
             known,
+            lost_first=_first_known(tape) if is_corrupt else tape.first_tick,
         )
     return attrs.evolve(source, scores=_scores(source)) if scores_wanted and factory is None else source
+
+
+def _first_known(tape: Tape) -> int:
+    """The tick before the first frame that there was, even if no keyframe leads to it any more."""
+    seals = [segment.contents.seal for segment in tape.segments]
+    firsts = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
+    for segment in tape.segments:
+        firsts += [entry.first_tick for entry in segment.contents.entries if entry.kind == Kind.FRAMES]
+    return min([tape.first_tick, *(max(first - 1, 0) for first in firsts)])
 
 
 def _scores(source: Source) -> dict[str, float]:
