@@ -31,6 +31,7 @@ from recorder.errors import RecordingError, RecordingWarning
 from recorder.names import segment_numbers, segment_path
 from recorder.reading import OpenTape
 from recorder.recorder import Recorder
+from sim.kernel.simulation import end_of
 
 PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a microsecond or two.
 
@@ -143,8 +144,7 @@ def _end_of(recorder: Recorder, course: Course, last_tick: int) -> dict[str, Any
     if tick >= last_tick:
         reason = course.tick_limit_reason
         return {"reason": reason, "ticks": tick} | ({"text": "the last tick, as asked"} if reason != "ticks" else {})
-    ended = getattr(recorder.simulation, "ended", None)
-    found = ended() if ended is not None else None
+    found = end_of(recorder.simulation)
     return {"reason": found[0], "text": found[1], "ticks": tick} if found is not None else None
 
 

@@ -19,7 +19,7 @@ import attrs
 
 from recorder.courses import course_of
 from recorder.scenarios.running import run_with_scenario
-from sim.kernel.registry import find_world
+from sim.kernel.registry import Origin, find_world
 from sim.scenario.identity import scenario_hash
 from sim.scenario.load import FOREIGN, Scenario
 from sim.scenario.results import PRODUCTIVE_KINDS, ScenarioResult
@@ -56,8 +56,8 @@ class Job:
     @property
     def scenario_hash(self) -> str:
         """See sim.scenario.identity. Raises UnknownWorldError."""
-        world = {"name": self.world, "version": find_world(self.world).version, "config": dict(self.config)}
-        return scenario_hash({"world": world, "scenario": self.scenario})
+        origin = Origin(self.world, find_world(self.world).version, self.config)
+        return scenario_hash({"world": origin.described(), "scenario": self.scenario})
 
 
 @attrs.frozen
@@ -130,7 +130,7 @@ def run_job(job: Job) -> RunRecord:
             watch=watch,
         )
     except Exception as error:  # noqa: BLE001 - one bad run must not end a batch; the record says what it was.
-        return _failed(job, f"{type(error).__name__}: {error}")
+        return failed_record(job, error)
     return record_of(job, result, extinct)
 
 
@@ -154,8 +154,10 @@ def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None
     )
 
 
-def _failed(job: Job, error: str) -> RunRecord:
-    return RunRecord(job.index, job.name, job.bindings, job.ticks, error=error)
+def failed_record(job: Job, error: Exception | str) -> RunRecord:
+    """That a job has come to nothing, and why."""
+    why = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return RunRecord(job.index, job.name, job.bindings, job.ticks, error=why)
 
 
 def worker_count(wanted: int | None = None) -> int:
@@ -212,7 +214,7 @@ def _run_in_processes(
                 broken = _run_in(alone, deque([suspect]), 1, work, lambda record: keep(_again(record)))
             if broken:
                 why = f"its worker died {ATTEMPTS_MAX} times, the last time with nothing else to do"
-                keep(_again(_failed(suspect, why)))
+                keep(_again(failed_record(suspect, why)))
 
 
 def clear_unfinished(tape: Path) -> None:
@@ -255,5 +257,5 @@ def _run_in(
             except BrokenProcessPool:
                 broken.append(job)
             except Exception as error:  # noqa: BLE001 - of an executor of the user's: it could not take or give the job.
-                keep(_failed(job, f"{type(error).__name__}: {error}"))
+                keep(failed_record(job, error))
     return sorted(broken, key=lambda job: job.index)

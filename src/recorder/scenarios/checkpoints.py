@@ -24,6 +24,7 @@ from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
 from recorder.session import describe, encode_small, new_run_id
 from recorder.settings import make_settings
 from sim.kernel.simulation import restore
+from sim.scenario.config import ScenarioConfig
 from sim.scenario.identity import scenario_hash
 from sim.scenario.rounds import ScenarioSimulation
 
@@ -80,6 +81,17 @@ class Checkpoints:
         self._folder = folder
         self.written: list[Checkpoint] = []
         self.error: str | None = None
+
+    @classmethod
+    def of(cls, config: ScenarioConfig, artifacts: Path | None = None) -> Checkpoints:
+        """Those of a run of a scenario. artifacts: the folder of all scenarios', ``artifacts`` by default."""
+        return cls((artifacts if artifacts is not None else Path(FOLDER)) / config.name)
+
+    def write_if_due(self, simulation: ScenarioSimulation, tick: int) -> None:
+        """Write the state as it is now if the scenario wants a checkpoint at this tick."""
+        interval = simulation.config.checkpoint_interval
+        if interval is not None and tick % interval == 0:
+            self.write(simulation, tick)
 
     def write(self, simulation: ScenarioSimulation, tick: int) -> None:
         """Write the state as it is now. Whatever goes wrong is kept and does not get out."""

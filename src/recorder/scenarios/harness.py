@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import attrs
 
 from recorder.factories import load_factory
-from recorder.scenarios.batch import Job, RunRecord, record_of, run_many
+from recorder.scenarios.batch import Job, RunRecord, failed_record, record_of, run_many
 from recorder.scenarios.contracts import check_contracts
 from recorder.scenarios.running import InputsOf, run_with_scenario
 from sim.scenario.monitors import PropertyFunction
@@ -99,7 +99,7 @@ def _run_hosted(adapter: str, job: Job) -> RunRecord:
         )
         failures = [*check_contracts(result).failures, *host.failures(job.name, result)]
     except Exception as error:  # noqa: BLE001 - the host's code; its mistake is this scenario's result.
-        return RunRecord(job.index, job.name, job.bindings, error=f"{type(error).__name__}: {error}")
+        return failed_record(job, error)
     return attrs.evolve(record_of(job, result, {}), error="\n".join(failures) or None)
 
 

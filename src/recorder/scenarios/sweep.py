@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -99,9 +100,7 @@ def sweep_jobs(loaded: Scenario, axes: Sequence[Axis], folder: Path | None, **mo
 
     more: as for job_of. folder: for the tapes; None keeps none. Raises ConfigError, ValueError.
     """
-    count = 1
-    for axis in axes:
-        count *= len(axis.values)
+    count = math.prod(len(axis.values) for axis in axes)
     if count > RUNS_MAX:
         raise ConfigError("axes", f"at most {RUNS_MAX:,} runs were expected, these are {count:,}")
     jobs = []

@@ -11,7 +11,7 @@ from typing import Any
 from recorder.console import DIFFERS, SAME, counted, progress_bar, say, say_aside
 from recorder.courses import Course
 from recorder.names import first_free, numbered
-from recorder.scenarios.checkpoints import FOLDER, Checkpoints
+from recorder.scenarios.checkpoints import Checkpoints
 from recorder.scenarios.minimising import Minimised, Plain, minimise, trial_of, write_minimised
 from sim.scenario.load import Scenario
 from sim.scenario.results import Violation
@@ -35,15 +35,9 @@ class Violations:
         """Look at the tick that was just made, if there is a scenario around the simulation."""
         if not isinstance(simulation, ScenarioSimulation):
             return
-        self.all += [
-            Violation(event["property"], tick, event["details"])
-            for event in simulation.events()
-            if event["kind"] == "violation"
-        ]
-        interval = simulation.config.checkpoint_interval
-        if interval is not None and tick % interval == 0:
-            self._checkpoints = self._checkpoints or Checkpoints(Path(FOLDER) / simulation.config.name)
-            self._checkpoints.write(simulation, tick)
+        self.all += [Violation.of(tick, event) for event in simulation.events() if event["kind"] == "violation"]
+        self._checkpoints = self._checkpoints or Checkpoints.of(simulation.config)
+        self._checkpoints.write_if_due(simulation, tick)
 
     @property
     def exit_code(self) -> int:

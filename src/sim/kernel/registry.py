@@ -68,6 +68,10 @@ class Origin:
     version: int
     config: Config
 
+    def described(self) -> dict[str, Any]:
+        """The same as plain data, as META holds it."""
+        return {"name": self.world, "version": self.version, "config": dict(self.config)}
+
 
 @attrs.frozen
 class World:

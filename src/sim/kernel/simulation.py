@@ -189,6 +189,12 @@ def events_of(simulation: Simulation) -> Callable[[], Any] | None:
     return found if callable(found) else None
 
 
+def end_of(simulation: Any) -> tuple[str, str] | None:
+    """Why the run is over as of the present tick: a short name and a sentence; None if it is not, or nobody can say."""
+    ended: Callable[[], tuple[str, str] | None] | None = getattr(simulation, "ended", None)
+    return ended() if ended is not None else None
+
+
 def _as_mapping(saved: Any) -> Mapping[str, Any]:
     if isinstance(saved, bytes):
         return {SAVED_BYTES_FIELD: saved}

@@ -21,18 +21,21 @@ def scenario_hash(source: Any) -> str:
 
     Two runs of one hash, with the same inputs, go through the same states.
     """
-    if isinstance(source, Mapping):
-        world, scenario = source.get("world"), source.get("scenario")
-        name = None if world else source.get("simulation")
-    else:
-        origin = source.origin
-        named = type(inner_of(source.inner))
-        world = (
-            {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
-            if isinstance(origin, Origin)
-            else None
-        )
-        scenario, name = source.scenario, None if world else f"{named.__module__}.{named.__qualname__}"
+    if not isinstance(source, Mapping):
+        return scenario_hash_around(source, source.scenario)
+    world = source.get("world")
+    return _hash(world, None if world else source.get("simulation"), source.get("scenario"))
+
+
+def scenario_hash_around(simulation: Any, scenario: Mapping[str, Any] | None) -> str:
+    """The hash that a simulation with a scenario around it would have if it had this one, as plain data, around it."""
+    named = type(inner_of(simulation.inner))
+    if isinstance(simulation.origin, Origin):
+        return _hash(simulation.origin.described(), None, scenario)
+    return _hash(None, f"{named.__module__}.{named.__qualname__}", scenario)
+
+
+def _hash(world: Any, name: str | None, scenario: Mapping[str, Any] | None) -> str:
     scenario = {key: value for key, value in (scenario or {}).items() if key not in _LEFT_OUT}
     if world:
         config = {key: value for key, value in world["config"].items() if key not in _LEFT_OUT_OF_WORLD}

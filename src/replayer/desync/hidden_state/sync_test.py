@@ -35,7 +35,7 @@ from replayer.desync.hidden_state.walk import take_ambient
 from replayer.worlds import UnfitSimulationError
 from sim.kernel.changes import AuditedChanges, UnmarkedWriteError
 from sim.kernel.plain_data import encode_plain
-from sim.kernel.simulation import ArenaOfSaved, as_simulation, inner_of
+from sim.kernel.simulation import ArenaOfSaved, as_simulation, end_of, inner_of
 from sim.kernel.state import Snapshot
 
 TICKS = 200
@@ -222,8 +222,7 @@ class _Run:
             self._audit = None  # Once is enough; it would be the same at every tick.
 
     def _has_ended(self) -> bool:
-        ended = getattr(self._live, "ended", None)
-        return ended is not None and ended() is not None
+        return end_of(self._live) is not None
 
     # --- the copies
 
