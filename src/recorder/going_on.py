@@ -42,7 +42,7 @@ def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None
         match assembled.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
                 players = _players_noted(tape, assembled, inputs)
-                provoked = bool(assembled.meta.get("scenario"))
+                provoked = assembled.meta.get("scenario") is not None
                 world = find_world(name)
                 course = course_of(world, config, sim=sim, players=players, file=inputs, by_role=provoked)
             case _ if sim is not None:

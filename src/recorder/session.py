@@ -71,14 +71,12 @@ class Resumed:
 def describe(simulation: object, adapted: Any, settings: Settings, notes: Mapping[str, Any] | None) -> dict[str, Any]:
     """META: what a reader needs to build the simulation again and to judge a difference."""
     origin = getattr(adapted, "origin", None)
-    world = None
-    if isinstance(origin, Origin):
-        world = {"name": origin.world, "version": origin.version, "config": dict(origin.config)}
     scenario = getattr(adapted, "scenario", None)
-    named = type(inner_of(adapted.inner) if scenario else simulation)  # A scenario is around something that has a name.
+    # A scenario is around something that has a name; an empty one is one, too: its fields are in the state.
+    named = type(inner_of(adapted.inner) if scenario is not None else simulation)
     described: dict[str, Any] = {
-        "world": world,
-        **({"scenario": dict(scenario)} if scenario else {}),
+        "world": origin.described() if isinstance(origin, Origin) else None,
+        **({"scenario": dict(scenario)} if scenario is not None else {}),
         "simulation": f"{named.__module__}.{named.__qualname__}",
         "mode": "events",
         "hash": HASH_NAME,

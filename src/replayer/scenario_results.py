@@ -153,4 +153,4 @@ def compare_tapes(
 
 
 def _regime(tape: Tape) -> str:
-    return scenario_of(tape).execution.regime if tape.meta.get("scenario") else "canonical_exact"
+    return scenario_of(tape).execution.regime if tape.meta.get("scenario") is not None else "canonical_exact"

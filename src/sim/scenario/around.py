@@ -14,12 +14,15 @@ def restage(
 ) -> Simulation:
     """A simulation with the scenario around it that was read as plain, if there is one and it is not there already.
 
-    Raises ConfigError if it cannot be, TypeError as for ScenarioSimulation.
+    Raises ConfigError if it cannot be, TypeError as for ScenarioSimulation and if another one is around it already.
     """
-    if not plain or getattr(simulation, "scenario", None):
-        return as_simulation(simulation)
-    if not isinstance(plain, Mapping):
+    if plain is not None and not isinstance(plain, Mapping):
         raise ConfigError("scenario", "a table was expected")
+    if getattr(simulation, "scenario", None) is not None:
+        _ensure_same(simulation, plain)
+        return as_simulation(simulation)
+    if plain is None:
+        return as_simulation(simulation)
     from sim.scenario.config import read_scenario_config  # noqa: PLC0415 - cattrs takes time to load.
     from sim.scenario.rounds import ScenarioSimulation  # noqa: PLC0415
 
@@ -29,3 +32,21 @@ def restage(
         raise ConfigError(f"scenario.{error.key}" if error.key else "scenario", error.problem) from None
     except LookupError as error:
         raise ConfigError("scenario.properties", str(error)) from None
+
+
+def _ensure_same(staged: Any, plain: Mapping[str, Any] | None) -> None:
+    """Raise TypeError if the scenario around a simulation gives another run than the one that was recorded."""
+    from sim.scenario.identity import scenario_hash, scenario_hash_around  # noqa: PLC0415
+
+    if plain is None:
+        raise TypeError(f"the simulation has the scenario {_name(staged.scenario)} around it, the recording has none")
+    ours, theirs = scenario_hash(staged), scenario_hash_around(staged, plain)
+    if ours != theirs:
+        raise TypeError(
+            f"the simulation has another scenario around it than was recorded: {_name(staged.scenario)}, hash {ours}; "
+            f"recorded: {_name(plain)}, hash {theirs}"
+        )
+
+
+def _name(plain: Mapping[str, Any]) -> str:
+    return str(plain.get("name", "scenario"))
