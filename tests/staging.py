@@ -10,7 +10,7 @@ import numpy as np
 
 from sim.kernel.messages import Event
 from sim.scenario.config import read_scenario_config
-from sim.scenario.rounds import ScenarioSimulation, stage
+from sim.scenario.rounds import ScenarioSimulation
 from tiny_roles import Ring
 
 ADVERSARY, TRIGGER, NETWORK, RECONFIGURATION = 210, 211, 212, 213  # Phases of the keys of draws.
@@ -18,7 +18,8 @@ ADVERSARY, TRIGGER, NETWORK, RECONFIGURATION = 210, 211, 212, 213  # Phases of t
 
 def staged(plain: Mapping[str, Any], world: Any = None, functions: Any = None) -> ScenarioSimulation:
     """A scenario around a world, a ring of a and b by default in which only a sends."""
-    return stage(world if world is not None else Ring("ab", quiet="b"), read_scenario_config(plain), plain, functions)
+    world = world if world is not None else Ring("ab", quiet="b")
+    return ScenarioSimulation(world, read_scenario_config(plain), plain, functions)
 
 
 def told(event: Event) -> str:

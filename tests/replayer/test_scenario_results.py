@@ -19,11 +19,10 @@ from replayer.tape import Tape
 from replayer.verify import verify_tape
 from replayer.worlds import UnfitSimulationError
 from sim.kernel.registry import ConfigError
-from sim.scenario.config import read_scenario_config
 from sim.scenario.results import ScenarioResult
-from sim.scenario.rounds import stage
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.builder import again, loop, protocol, send
+from staging import staged
 from tiny_roles import Ring
 
 NOISE: dict[str, Any] = {
@@ -86,7 +85,7 @@ def test_events_that_a_crash_has_cost_are_made_again(tmp_path: Path) -> None:
     """Those of ticks that were in the journal only; the result is that of an uninterrupted run."""
     live = run_with_scenario(Ring(), NOISE, steps=41)
     path = tmp_path / "a.tape"
-    recorder = Recorder(path, stage(Ring(), read_scenario_config(NOISE), NOISE), notes={"ticks": 40})
+    recorder = Recorder(path, staged(NOISE, Ring()), notes={"ticks": 40})
     for _ in range(23):
         recorder.step(None)
     data, journal = path.read_bytes(), path.with_name("a.tape.journal").read_bytes()
@@ -176,7 +175,7 @@ def test_what_is_no_scenario(tmp_path: Path) -> None:
         recorder.step()
     with Tape(tmp_path / "a.tape") as tape, pytest.raises(UnfitSimulationError, match="recorded without a scenario"):
         scenario_result(tape)
-    ring = stage(Ring(), read_scenario_config(NOISE), NOISE)
+    ring = staged(NOISE, Ring())
     with Recorder(tmp_path / "b.tape", ring, keep=4, keyframe_interval_ticks=1) as recorder:
         for _ in range(20):
             recorder.step()

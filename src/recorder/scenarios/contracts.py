@@ -28,7 +28,7 @@ def check_contracts(
     """What is wrong with a result.
 
     No error and no violation; as many rounds and roles as expected; counts that agree; no adversary beyond its budget;
-    no message that is received twice.
+    no message that is received more often than once and for each copy that an adversary has made.
     """
     failures = [f"it ended with an error: {result.error}"] if result.error is not None else []
     failures += [f"{one.name} was violated at tick {one.tick}: {one.details}" for one in result.violations]
@@ -58,5 +58,13 @@ def _incoherences(result: ScenarioResult) -> list[str]:
     received = Counter(
         event["message"] for event in result.events if event["kind"] == "received" and "message" in event
     )
-    found += [f"message {number} was received {count} times" for number, count in received.items() if count > 1]
+    copies: Counter[int] = Counter()
+    for effect in result.effects:
+        if effect["kind"] == "repeated":
+            copies[effect["message"]] += effect["copies"]
+    found += [
+        f"message {number} was received {count} times"
+        for number, count in received.items()
+        if count > 1 + copies[number]
+    ]
     return found

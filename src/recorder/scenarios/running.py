@@ -12,13 +12,15 @@ from typing import Any
 
 import attrs
 
+from recorder.console import UsageError
 from recorder.courses import course_of
 from recorder.recorder import Recorder
 from recorder.resume import resume
-from recorder.scenarios.checkpoints import FOLDER, Checkpoint, Checkpoints, resume_checkpoint
+from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_checkpoint
 from recorder.session import exception_text
 from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError
+from sim.kernel.simulation import end_of, inner_of
 from sim.kernel.state import State
 from sim.scenario.config import Execution, ScenarioConfig, read_scenario_config
 from sim.scenario.identity import scenario_hash
@@ -129,8 +131,7 @@ class _Plan:
         self, tick: int, recorder: Recorder | None, watch: Callable[[int, ScenarioSimulation], None]
     ) -> ScenarioResult:
         """Run from tick to the last one, or until the world says that it has ended, or raises."""
-        folder = (self.artifacts if self.artifacts is not None else Path(FOLDER)) / self.config.name
-        checkpoints = Checkpoints(folder)
+        checkpoints = Checkpoints.of(self.config, self.artifacts)
         events: list[tuple[int, Event]] = [(tick, event) for event in self.staged.events()]
         error: str | None = None
         watch(tick, self.staged)
@@ -139,7 +140,7 @@ class _Plan:
             if recorder is not None:
                 stack.enter_context(recorder)
             inputs_at = stack.enter_context(raced_inputs(self.staged, self.inputs or (lambda *_: None)))
-            while tick < self.last_tick and _end_of(self.staged) is None:
+            while tick < self.last_tick and end_of(self.staged) is None:
                 given = inputs_at(tick + 1, self.staged.state)
                 try:
                     step(given)
@@ -150,15 +151,14 @@ class _Plan:
                     break
                 tick += 1
                 events += [(tick, event) for event in self.staged.events()]
-                if self.config.checkpoint_interval and tick % self.config.checkpoint_interval == 0:
-                    checkpoints.write(self.staged, tick)
+                checkpoints.write_if_due(self.staged, tick)
                 watch(tick, self.staged)
         return self._result(events, tick, checkpoints, error)
 
     def _result(
         self, events: list[tuple[int, Event]], tick: int, checkpoints: Checkpoints, error: str | None
     ) -> ScenarioResult:
-        progress = getattr(self.staged.inner, "progress", None)
+        progress = getattr(inner_of(self.staged.inner), "progress", None)
         return fold_events(
             events,
             name=self.config.name,
@@ -175,17 +175,23 @@ class _Plan:
         )
 
 
-def _end_of(staged: ScenarioSimulation) -> tuple[str, str] | None:
-    ended: Callable[[], tuple[str, str] | None] | None = getattr(staged, "ended", None)
-    return ended() if ended is not None else None
-
-
 @contextmanager
 def raced_inputs(simulation: Any, inputs: InputsOf) -> Iterator[InputsOf]:
-    """What a run is fed with: of a world with messages on the threaded backend, the order in which roles are advanced."""
+    """What a run is fed with: of a world with messages on the threaded backend, the order in which roles are advanced.
+
+    Raises UsageError, at the tick, for inputs besides.
+    """
     execution = simulation.config.execution if isinstance(simulation, ScenarioSimulation) else Execution()
-    if execution.backend != "threaded" or not hasattr(simulation.inner, "router"):
+    world = inner_of(simulation.inner) if isinstance(simulation, ScenarioSimulation) else None
+    if execution.backend != "threaded" or not hasattr(world, "router"):
         yield inputs
         return
-    with RacedOrders(simulation.inner, simulation.roles, execution) as orders:
-        yield lambda *_: {"race": orders.order()}
+
+    def raced(tick: int, state: State) -> dict[str, list[str]]:
+        given = inputs(tick, state)
+        if given is not None and not (isinstance(given, list | tuple | Mapping) and not given):
+            raise UsageError(f"threads decide the order of a threaded run: it takes no inputs, found {str(given)[:80]}")
+        return {"race": orders.order()}
+
+    with RacedOrders(world, simulation.world_roles, execution) as orders:
+        yield raced

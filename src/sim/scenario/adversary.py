@@ -27,10 +27,12 @@ class Interception:
     Attributes:
         message: as it goes on; None if it was withheld.
         delay_ticks: how much later.
+        copies: that come besides, each with how much later than now; they meet no adversary any more.
     """
 
     message: Message | None
     delay_ticks: int = 0
+    copies: Sequence[tuple[int, Message]] = ()
 
 
 class AdversaryProgram:
@@ -75,8 +77,12 @@ class AdversaryProgram:
         crashed[role] = FOR_EVER if duration is None or before == FOR_EVER else max(before, now.tick + duration)
 
     def intercept(self, message: Message, tick: int, events: list[Event]) -> Interception:
-        """What the adversaries make of a message, one after the other; the longest delay counts."""
+        """What the adversaries make of a message, one after the other; the longest delay counts.
+
+        Copies are of the message as those before have left it; what those behind do to it is not done to them.
+        """
         delay = 0
+        copies: list[tuple[int, Message]] = []
         for adversary, striker in zip(self._adversaries, self.plain["strikers"], strict=True):
             if striker[0] != ACTIVE or not _reaches(adversary, message):
                 continue
@@ -90,9 +96,12 @@ class AdversaryProgram:
             self._count(adversary, striker)
             self._consume(events, adversary, striker, what)
             if what == "withheld":
-                return Interception(None)
-            delay = max(delay, own_delay)
-        return Interception(message, delay)
+                return Interception(None, copies=copies)
+            if what == "repeated":
+                copies += [(own_delay * n, message) for n in range(1, (adversary.copies or 0) + 1)]
+            else:
+                delay = max(delay, own_delay)
+        return Interception(message, delay, copies)
 
     def _may_strike(self, adversary: Adversary, striker: list[int], message: Message, tick: int) -> bool:
         """Whether the budget allows it now. A window begins when the adversary does, the next when it is over."""
@@ -122,6 +131,8 @@ class AdversaryProgram:
             case "corruption":
                 changed = _corrupted(message)
                 return ("corrupted", changed, 0) if changed is not message else None
+            case "repetition":
+                return "repeated", message, adversary.ticks or 0
             case "byzantine_interference":
                 if self._falls(adversary.withhold or 0, tick, message, adversary, 1):
                     return "withheld", message, 0
@@ -171,6 +182,8 @@ def _corrupted(message: Message) -> Message:
 
 def _note_effect(events: list[Event], what: str, adversary: Adversary, message: Message, delay: int) -> None:
     event = {"kind": what, "by": adversary.id, **message_facts(message)}
+    if what == "repeated":
+        event["copies"] = adversary.copies
     if delay:
         event["ticks"] = delay
     events.append(event)

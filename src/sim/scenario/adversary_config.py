@@ -7,9 +7,11 @@ from typing import Literal
 import attrs
 
 from sim.kernel.registry import ConfigError
-from sim.scenario.keys import Chance, Count, Tick, Ticks, check_keys, check_name
+from sim.scenario.keys import Chance, Copies, Count, Tick, Ticks, check_keys, check_name
 
-AdversaryKind = Literal["withholding", "timing_disturbance", "corruption", "crash", "byzantine_interference"]
+AdversaryKind = Literal[
+    "withholding", "timing_disturbance", "corruption", "repetition", "crash", "byzantine_interference"
+]
 BudgetKind = Literal["activation", "independent", "windowed", "correlated"]
 Diagnostic = Literal["quorum_intersection", "authentication_evidence", "fairness", "unsupported_regime"]
 EventKind = Literal["sent", "received", "opened", "closed", "invoked", "halted", "faulted"]
@@ -83,7 +85,9 @@ class Adversary:
         id: its name.
         budget: obligatory, so that no run is at the mercy of an adversary without bounds.
         senders, receivers, labels: of messages that it can reach; none is all.
-        ticks: by which timing_disturbance delays.
+        ticks: by which timing_disturbance delays, and by which each copy of repetition comes behind the one before it,
+            the first one behind the message.
+        copies: how many copies of a message repetition makes.
         role, duration: whom crash stops, and for how many ticks; for ever without.
         withhold, corrupt, delay, ticks: what byzantine_interference does, and how likely; delay by ticks.
         diagnostic: which assumption is in doubt when the budget is used up.
@@ -97,6 +101,7 @@ class Adversary:
     receivers: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     ticks: Ticks | None = None
+    copies: Copies | None = None
     role: str | None = None
     duration: Ticks | None = None
     withhold: Chance | None = None
@@ -106,8 +111,12 @@ class Adversary:
 
     def __attrs_post_init__(self) -> None:
         check_name("id", self.id)
-        own = ("ticks", "role", "duration", "withhold", "corrupt", "delay")
-        needed: dict[str, tuple[str, ...]] = {"timing_disturbance": ("ticks",), "crash": ("role",)}
+        own = ("ticks", "copies", "role", "duration", "withhold", "corrupt", "delay")
+        needed: dict[str, tuple[str, ...]] = {
+            "timing_disturbance": ("ticks",),
+            "repetition": ("copies", "ticks"),
+            "crash": ("role",),
+        }
         allowed: dict[str, tuple[str, ...]] = {
             "crash": ("duration",),
             "byzantine_interference": ("withhold", "corrupt", "delay", "ticks"),
@@ -126,5 +135,5 @@ class Adversary:
     @property
     def doubt(self) -> str:
         """The assumption that is in doubt when the budget is used up."""
-        forged = self.kind in {"corruption", "byzantine_interference"}
+        forged = self.kind in {"corruption", "repetition", "byzantine_interference"}
         return self.diagnostic or ("authentication_evidence" if forged else "fairness")

@@ -32,6 +32,10 @@ PropertyKind = Literal[
     "function",
 ]
 
+SchedulerPolicy = Literal[
+    "auto", "cooperative", "round_robin", "priority_aging", "priority_token_weighted", "progress_aware"
+]
+
 
 @attrs.frozen
 class Property:
@@ -72,11 +76,13 @@ class Execution:
 
     Attributes:
         backend: canonical (one thread), threaded, or auto, which is canonical.
+        scheduler_policy: of a world that has a scheduler; auto is what the world's own configuration says.
         scheduler_concurrency: how many roles are advanced at once.
         worker_threads: of the threaded backend.
     """
 
     backend: Literal["auto", "canonical", "threaded"] = "auto"
+    scheduler_policy: SchedulerPolicy = "auto"
     scheduler_concurrency: Annotated[int, Whole(1, ROLES_MAX)] = 1
     worker_threads: Annotated[int, Whole(1, 1024)] = 1
 
@@ -100,12 +106,15 @@ class ScenarioConfig:
 
     Attributes:
         name: letters, digits, dots, underscores and dashes.
-        roles: whose messages or inputs are looked at; none are those of the world.
+        roles: who is looked at: whose messages or inputs go through adversaries, surroundings and network, who can be
+            stopped, and of whom there are samples; none are all of the world's. What the others send arrives as it was
+            sent. A world that does not say what its roles are has these.
         steps: samples that a run takes: one before the first round and one behind each; by default the world's ticks.
         inputs: how a world without messages takes what its roles send: list (one after the other in one list), one
             (the value of the only role) or by_role (a table); auto is list where the world has players, else one or
             by_role.
-        idle: what a world with inputs = "one" is given in a round in which its role sends nothing.
+        idle: what a world with inputs = "one" or "by_role" is given in a round of a role from which nothing arrives,
+            whether it sent nothing or that was withheld, lost or is late; a table has an entry for every role.
         checkpoint_interval: ticks from one checkpoint to the next; none are made without.
         extensions: anything, by namespace; kept and not looked at.
     """
@@ -135,11 +144,16 @@ class ScenarioConfig:
             _check_unique(key, names, "name" if key == "properties" else "id")
         _check_unique("roles", list(self.roles), "")
 
-    def check_roles(self, roles: Sequence[str]) -> None:
-        """Raise ConfigError for the first key that names a role which is not one of these."""
-        for key, name in _named_roles(self):
-            if name not in roles:
-                raise ConfigError(key, f"{name} is no role; roles: {', '.join(roles) or 'none'}")
+    def check_roles(self, roles: Sequence[str], world_roles: Sequence[str]) -> None:
+        """Raise ConfigError for the first key that names no role of the world, or one that is not looked at.
+
+        Who only receives, or is heard of, may be any of the world's.
+        """
+        for key, name, may_be_any in _named_roles(self):
+            if name not in world_roles:
+                raise ConfigError(key, f"{name} is no role; roles: {', '.join(world_roles) or 'none'}")
+            if name not in roles and not may_be_any:
+                raise ConfigError(key, f"{name} is none of the roles that are looked at: {', '.join(roles)}")
 
 
 def read_scenario_config(plain: Mapping[str, Any]) -> ScenarioConfig:
@@ -159,40 +173,40 @@ def _check_unique(key: str, names: Sequence[str], attribute: str) -> None:
         seen.add(name)
 
 
-def _named_roles(config: ScenarioConfig) -> list[tuple[str, str]]:
-    """Every key that names a role, with the name."""
-    found: list[tuple[str, str]] = []
+def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
+    """Every key that names a role, with the name, and whether it may be one that is not looked at."""
+    found: list[tuple[str, str, bool]] = []
 
-    def add(key: str, *names: str | None) -> None:
-        found.extend((key, name) for name in names if name is not None)
+    def add(key: str, name: str | None, *, may_be_any: bool = False) -> None:
+        found.extend([(key, name, may_be_any)] if name is not None else [])
 
-    def add_each(key: str, names: Sequence[str] | None) -> None:
+    def add_each(key: str, names: Sequence[str] | None, *, may_be_any: bool = False) -> None:
         for index, name in enumerate(names or ()):
-            add(f"{key}[{index}]", name)
+            add(f"{key}[{index}]", name, may_be_any=may_be_any)
 
     def add_trigger(key: str, trigger: Trigger) -> None:
         if trigger.on_event is not None:
-            add(f"{key}.trigger.on_event.role", trigger.on_event.role)
+            add(f"{key}.trigger.on_event.role", trigger.on_event.role, may_be_any=True)
 
     for index, link in enumerate(config.network.links if config.network else ()):
         add(f"network.links[{index}].from", link.from_)
-        add(f"network.links[{index}].to", link.to)
+        add(f"network.links[{index}].to", link.to, may_be_any=True)
     for index, group in enumerate(config.network.partition if config.network else ()):
-        add_each(f"network.partition[{index}]", group)
+        add_each(f"network.partition[{index}]", group, may_be_any=True)
     for index, adversary in enumerate(config.adversaries):
         key = f"adversaries[{index}]"
         add(f"{key}.role", adversary.role)
         add_each(f"{key}.senders", adversary.senders)
-        add_each(f"{key}.receivers", [name for name in adversary.receivers if name != WORLD])
+        add_each(f"{key}.receivers", [name for name in adversary.receivers if name != WORLD], may_be_any=True)
         add_trigger(key, adversary.trigger)
     for index, change in enumerate(config.reconfigurations):
         key = f"reconfigurations[{index}]"
-        add(f"{key}.from", change.from_)
-        add(f"{key}.to", change.to)
+        add(f"{key}.from", change.from_, may_be_any=change.kind == "handoff")
+        add(f"{key}.to", change.to, may_be_any=change.kind in {"link", "handoff"})
         add_each(f"{key}.roles", change.roles)
         for number, group in enumerate(change.groups or ()):
-            add_each(f"{key}.groups[{number}]", group)
+            add_each(f"{key}.groups[{number}]", group, may_be_any=True)
         add_trigger(key, change.trigger)
     for index, body in enumerate(config.environment.bodies if config.environment else ()):
-        add(f"environment.bodies[{index}].role", body.role)
+        add(f"environment.bodies[{index}].role", body.role, may_be_any=True)
     return found

@@ -14,10 +14,12 @@ COUNT_MAX = 1 << 31
 ROLES_MAX = 4096
 PARTS_MAX = 1024  # Adversaries, reconfigurations, properties, links: each is looked at in every round.
 CHANCE_PLACES = 32
+COPIES_MAX = 1024  # Of one message; all of them wait in the state.
 
 Tick = Annotated[int, Whole(0, TICKS_MAX)]
 Ticks = Annotated[int, Whole(1, TICKS_MAX)]
 Count = Annotated[int, Whole(1, COUNT_MAX)]
+Copies = Annotated[int, Whole(1, COPIES_MAX)]
 Chance = Annotated[int, Decimal(0, 1, CHANCE_PLACES)]
 Milliseconds = Annotated[int, Decimal(0, 1_000_000)]
 

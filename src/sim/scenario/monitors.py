@@ -109,13 +109,20 @@ def _off_simplex(look: Look) -> str | None:
 
 
 def _unreceived(look: Look, one: Property, memory: list[Any]) -> str | None:
-    """memory: sent so far, received so far, and [deadline, sent by then] for each round in which something was sent."""
+    """Copies of a message count once.
+
+    memory: sent so far, received so far, [deadline, sent by then] for each round in which something was sent, and
+    [message, whether one of it was received] for each that an adversary has repeated.
+    """
     if not memory:
-        memory += [0, 0, []]
+        memory += [0, 0, [], []]
+    repeated = dict.fromkeys(event["message"] for event in look.events if event["kind"] == "repeated")
+    memory[3] += [[number, False] for number in repeated]  # None is there already: it was sent in this round.
+    entries = {entry[0]: entry for entry in memory[3]}
     of = [e for e in look.events if one.session is None or e.get("session", 0) == one.session]
     sent = sum(event["kind"] == "sent" for event in of)
     memory[0] += sent
-    memory[1] += sum(event["kind"] == "received" for event in of)
+    memory[1] += sum(event["kind"] == "received" and _is_first(event, entries) for event in of)
     if sent:
         memory[2].append([look.tick + (one.bound or 0), memory[0]])
     memory[2] = [entry for entry in memory[2] if memory[1] < entry[1]]
@@ -123,6 +130,16 @@ def _unreceived(look: Look, one: Property, memory: list[Any]) -> str | None:
     if late is None:
         return None
     return f"{late[1]} messages were sent {one.bound} ticks ago or before, {memory[1]} were received"
+
+
+def _is_first(event: Event, repeated: Mapping[int, list[Any]]) -> bool:
+    """Whether what was received is no further copy of a message. repeated: memory by message; the receipt is noted."""
+    entry = repeated.get(event.get("message", -1))
+    if entry is None:
+        return True
+    is_first = not entry[1]
+    entry[1] = True
+    return is_first
 
 
 def _grown(look: Look, one: Property, memory: list[Any]) -> str | None:

@@ -65,8 +65,9 @@ class Reconfiguration:
     Attributes:
         id: its name.
         cost: ticks for which the roles concerned do nothing but reconfigure; 0 makes the effect pure.
-        from_, to: roles: of a link; of a delegation, who acts for whom (what from_ sends counts as to's); of a handoff,
-            whose waiting messages go to whom.
+        from_, to: roles: of a link; of a delegation, who acts for whom (what from_ sends counts as to's, or as that
+            role's for whom to acts; a circle is not closed, but to is itself again); of a handoff, whose waiting
+            messages go to whom.
         enabled, latency_ms, variance, loss: of a link.
         groups: of a federation, as Network.partition; none unites all.
         roles, mode: of a mode_transition: who is in which mode from now on.

@@ -34,9 +34,25 @@ class Reconfigurations:
         return frozenset(self.plain["busy"])
 
     def acting_for(self, role: str) -> str:
-        """The role as which what this role sends counts."""
+        """The role as which what this role sends counts: that for which it acts, or, if that acts for another, that one."""
         acts_for: dict[str, str] = self.plain["acts_for"]
-        return acts_for.get(role, role)
+        while role in acts_for:  # It ends: _delegate closes no circle.
+            role = acts_for[role]
+        return role
+
+    def _delegate(self, one: str, other: str) -> None:
+        """Let one act for other. Where other acts for one, if only by others, the newer counts: other is itself again.
+
+        A role that is to act for itself is itself again, too.
+        """
+        acts_for: dict[str, str] = self.plain["acts_for"]
+        end = other
+        while end != one and end in acts_for:
+            end = acts_for[end]
+        if end == one:
+            acts_for.pop(other, None)
+        if one != other:
+            acts_for[one] = other
 
     def begin_round(
         self, now: Round, network: NetworkStage, queues: Sequence[UnderWay], roles: Sequence[str], events: list[Event]
@@ -80,7 +96,7 @@ class Reconfigurations:
                 given = {key: getattr(change, key) for key in _LINK_KEYS}
                 network.set_link(one, other, {key: value for key, value in given.items() if value is not None})
             case "delegation":
-                self.plain["acts_for"][one] = other
+                self._delegate(one, other)
             case "handoff":
                 for queue in queues:
                     for due_tick, message in queue.take_of(one):

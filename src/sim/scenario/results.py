@@ -23,6 +23,7 @@ EFFECT_KINDS = frozenset(
         "withheld",
         "delayed",
         "corrupted",
+        "repeated",
         "crashed",
         "recovered",
         "split_off",
@@ -30,6 +31,7 @@ EFFECT_KINDS = frozenset(
         "lost",
         "under_way",
         "retried",
+        "undeliverable",
         "suppressed",
         "superseded",
         "invalid",
@@ -84,6 +86,11 @@ class Violation:
     name: str
     tick: int
     details: str
+
+    @classmethod
+    def of(cls, tick: int, event: Event) -> Violation:
+        """From its event, of kind violation."""
+        return cls(event["property"], tick, event["details"])
 
 
 @attrs.frozen(kw_only=True)
@@ -162,7 +169,7 @@ def fold_events(
         if kind == "sample":
             parts["samples"].append(Sample(event["step"], event["role"], tuple(event["values"])))
         elif kind == "violation":
-            parts["violations"].append(Violation(event["property"], tick, event["details"]))
+            parts["violations"].append(Violation.of(tick, event))
         else:
             parts[_part_of(kind)].append({"tick": tick, **event})
     schedule = tuple((event["tick"], event["by"]) for event in parts["budget"] if event["kind"] == "activated")

@@ -17,7 +17,7 @@ from sim.kernel.messages import Event, Message, MessageWorld, Router
 from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import Simulation, events_of, inner_of
 from sim.scenario.adversary import message_facts
-from sim.scenario.config import WORLD, ScenarioConfig
+from sim.scenario.config import WORLD, Execution, ScenarioConfig
 
 ONLY_ROLE = "agent"  # What the role of a simulation is called that says nothing about roles.
 NOBODY = ""
@@ -31,7 +31,29 @@ def roles_of(simulation: Simulation, config: ScenarioConfig) -> tuple[str, ...]:
     for index, role in enumerate(config.roles):
         if role not in own:
             raise ConfigError(f"roles[{index}]", f"the world has no role {role}; roles: {', '.join(own) or 'none'}")
-    return tuple(own)
+    return tuple(role for role in own if role in config.roles) if config.roles else tuple(own)
+
+
+def fit_execution(world: Any, execution: Execution) -> None:
+    """Tell the world the policy of its scheduler, if the scenario names one.
+
+    Raises ConfigError for a world without a scheduler, or one whose own configuration names another policy; and if it
+    advances another number of roles at once than the threaded backend is told.
+    """
+    own = getattr(world, "concurrency", None)
+    if execution.backend == "threaded" and own is not None and own != execution.scheduler_concurrency:
+        problem = f"the world advances {own} roles in a round, found {execution.scheduler_concurrency}"
+        raise ConfigError("execution.scheduler_concurrency", problem)
+    policy = execution.scheduler_policy
+    if policy == "auto":
+        return
+    choose: Callable[[str], None] | None = getattr(world, "choose_policy", None)
+    if choose is None:
+        raise ConfigError("execution.scheduler_policy", f"the world has no scheduler, found {policy!r}")
+    try:
+        choose(policy)
+    except ConfigError as error:
+        raise ConfigError("execution.scheduler_policy", error.problem) from None
 
 
 class MessageRoles:
@@ -53,6 +75,16 @@ class MessageRoles:
         """What the world says that happened."""
         self._world.paused, self._world.router = frozenset(), None
         return self._world.events()
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether the world says who can send to whom."""
+        return hasattr(self._world, "has_channel")
+
+    def has_channel(self, message: Message) -> bool:
+        """Whether the world takes messages of this sender to this receiver."""
+        own: Callable[[str, str], bool] | None = getattr(self._world, "has_channel", None)
+        return own is None or own(message.sender, message.receiver)
 
     def deliver(self, message: Message) -> bool:
         """See MessageWorld."""
@@ -83,25 +115,29 @@ class InputRoles:
     Attributes:
         world_inputs: what the world's step is given; valid from begin_step on.
 
-    A role's input is an event ``sent``, and ``received`` by the world when it is among what the step is given.
+    A role's input is an event ``sent``, and ``received`` by the world when it is among what the step is given. What
+    roles send that are not looked at is the world's own.
     """
 
     def __init__(
         self, world: Simulation, roles: Sequence[str], config: ScenarioConfig, next_number: Callable[[], int]
     ) -> None:
         self._world, self._roles, self._idle = world, roles, config.idle
+        self._world_roles: Sequence[str] = getattr(inner_of(world), "roles", roles)
         self._form = _form_of(world, roles, config)
         self._next_number = next_number
         self._accepts: Callable[[Any], bool] | None = getattr(inner_of(world), "accepts", None)
-        self._own: list[Any] = []  # This and the next two are of the present round.
+        self._own: list[Any] = []  # This and the next three are of the present round.
+        self._own_by_role: dict[str, Any] = {}
         self._sent: Mapping[str, Sequence[Any]] = {}
         self._arrived: list[Message] = []
         self.world_inputs: Any = None
-        if self._form == "one" and len(roles) != 1:
-            raise ConfigError("inputs", f'"one" needs one role, found {len(roles)}')
+        if self._form == "one" and len(self._world_roles) != 1:
+            raise ConfigError("inputs", f'"one" needs one role, found {len(self._world_roles)}')
 
     def take_inputs(self, inputs: Any) -> None:
         """Begin a round with what the roles send. Raises ValueError if inputs have another form than this world's."""
+        self._own_by_role = {}
         self._own, self._sent = self._shared_out(inputs)
         self._arrived = []
 
@@ -127,16 +163,19 @@ class InputRoles:
             return list(inputs or ()), {}
         if inputs is None:
             return [], {}
-        known = {*self._roles, NOBODY} if self._form == "list" else {*self._roles}
+        known = {*self._world_roles, NOBODY} if self._form == "list" else {*self._world_roles}
         if not isinstance(inputs, Mapping) or set(inputs) - known:
-            raise ValueError(f"inputs by role were expected, of {', '.join(self._roles)}; found {inputs!r}")
+            raise ValueError(f"inputs by role were expected, of {', '.join(self._world_roles)}; found {inputs!r}")
+        beyond = [role for role in self._world_roles if role in inputs and role not in self._roles]
         if self._form == "by_role":
+            self._own_by_role = {role: inputs[role] for role in beyond}
             return [], {role: [inputs[role]] for role in self._roles if role in inputs}
         for role, value in inputs.items():
             if not isinstance(value, list | tuple):
                 problem = f"inputs by role were expected, a list of each; found {value!r} of {role or 'nobody'}"
                 raise ValueError(problem)  # noqa: TRY004 - as for any other form that is not this world's
-        return list(inputs.get(NOBODY, ())), {role: inputs[role] for role in self._roles if role in inputs}
+        own = [payload for role in (NOBODY, *beyond) for payload in inputs.get(role, ())]
+        return own, {role: inputs[role] for role in self._roles if role in inputs}
 
     def _joined(self, events: list[Event]) -> Any:
         """The inputs of the world: all in the order in which they arrived, or of each role the one sent last."""
@@ -153,7 +192,8 @@ class InputRoles:
         events.extend({"kind": "received", "role": WORLD, "from": one.sender, "message": one.number} for one in taken)
         if self._form == "list":
             return [*self._own, *(message.payload for message in taken)]
-        latest = dict.fromkeys(self._roles, self._idle) | {message.sender: message.payload for message in taken}
+        latest = dict.fromkeys(self._world_roles, self._idle) | self._own_by_role
+        latest |= {message.sender: message.payload for message in taken}
         return latest[self._roles[0]] if self._form == "one" else latest
 
     def _is_accepted(self, message: Message, events: list[Event]) -> bool:
@@ -166,6 +206,13 @@ class InputRoles:
         """What the world says that happened."""
         own = events_of(self._world)
         return own() if own is not None else ()
+
+    has_channels = False
+
+    @staticmethod
+    def has_channel(_: Message) -> bool:
+        """Everything goes to the world."""
+        return True
 
     def deliver(self, message: Message) -> bool:
         """Let a late message be among the inputs of this tick."""

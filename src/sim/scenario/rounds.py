@@ -35,7 +35,7 @@ from sim.scenario.monitors import Look, Monitors, PropertyFunction, distance_to_
 from sim.scenario.network import NetworkStage, UnderWay
 from sim.scenario.network_config import Network
 from sim.scenario.reconfiguration import Reconfigurations
-from sim.scenario.roles import InputRoles, MessageRoles, roles_of
+from sim.scenario.roles import InputRoles, MessageRoles, fit_execution, roles_of
 from sim.scenario.surroundings import Surroundings
 from sim.scenario.triggers import Round
 
@@ -51,6 +51,7 @@ class ScenarioSimulation:
         config: of the scenario.
         scenario: the same as plain data, for the tape.
         roles: whose messages or inputs are looked at.
+        world_roles: all roles of the world.
     """
 
     def __init__(
@@ -74,11 +75,13 @@ class ScenarioSimulation:
             if hasattr(inner_of(self.inner), name):
                 setattr(self, name, getattr(inner_of(self.inner), name))
         self.roles: Sequence[str] = roles_of(self.inner, config)
-        config.check_roles(self.roles)
-        self._check_execution()
+        self.world_roles: Sequence[str] = getattr(inner_of(self.inner), "roles", self.roles)
+        config.check_roles(self.roles, self.world_roles)
+        self._looked_at = frozenset(self.roles)
+        fit_execution(inner_of(self.inner), config.execution)
         self._seams: MessageRoles | InputRoles = self._make_seams()
         self._make_parts(functions or {})
-        self._needs_figures = any(one.kind in {"always", "liveness", "function"} for one in config.properties)
+        self._property_kinds = frozenset(one.kind for one in config.properties)
         self._events: list[Event] = []
         self._during: list[Event] = []  # In the world's step.
         self._result: Any = None  # Of the world's step; output, as events are.
@@ -90,13 +93,6 @@ class ScenarioSimulation:
         self._check_figures()
 
     # --- how it is put together
-
-    def _check_execution(self) -> None:
-        """Raise ConfigError if the world advances another number of roles at once than the threaded backend is told."""
-        execution, own = self.config.execution, getattr(self.inner, "concurrency", None)
-        if execution.backend == "threaded" and own is not None and own != execution.scheduler_concurrency:
-            problem = f"the world advances {own} roles in a round, found {execution.scheduler_concurrency}"
-            raise ConfigError("execution.scheduler_concurrency", problem)
 
     def _make_seams(self) -> MessageRoles | InputRoles:
         if hasattr(inner_of(self.inner), "router"):
@@ -112,10 +108,7 @@ class ScenarioSimulation:
         self._monitors = Monitors(config.properties, functions)
         self._held, self._under_way = UnderWay(), UnderWay()
         self._heard: list[list[str]] = []
-
-    def _parts(self) -> dict[str, Any]:
-        """What lies in the state's blobs, by name."""
-        return {
+        self._parts: dict[str, Any] = {  # What lies in the state's blobs, by name.
             "adversaries": self._adversaries,
             "network": self._network,
             "reconfigurations": self._changes,
@@ -128,7 +121,7 @@ class ScenarioSimulation:
     def _extend_state(self) -> None:
         """Raises TypeError if the simulation still looks at the arena that it had."""
         before = weakref.ref(self.state.arena.base)  # All views share it; the arena is a view itself.
-        names = [*self._parts(), "heard"]
+        names = [*self._parts, "heard"]
         self.state.extend(Field(CLOCK, "i8", (2,)), *(Blob(f"{BESIDE}{name}") for name in names))
         if before() is not None:
             raise TypeError(
@@ -203,23 +196,38 @@ class ScenarioSimulation:
         self._seams.begin_step(paused, lambda message: self._route(message, tick), events)
 
     def _arrive(self, message: Message, tick: int) -> None:
-        """Put a late message into the receiver's buffer; one that is full is tried again in the next round."""
-        if not self._seams.deliver(message):
+        """Put a late message into the receiver's buffer; one that is full is tried again in the next round.
+
+        There is none for what reconfigurations have given to roles that the world lets send or get nothing of the kind.
+        """
+        if not self._seams.has_channel(message):
+            self._events.append({"kind": "undeliverable", **message_facts(message)})
+        elif not self._seams.deliver(message):
             self._events.append({"kind": "retried", **message_facts(message)})
             self._under_way.add(message, tick + 1)
 
     def _route(self, message: Message, tick: int) -> Message | None:
         """What becomes of a message that is being sent: the message that arrives now, or None."""
+        if message.sender not in self._looked_at:
+            return message
         events = self._during
         sender = self._changes.acting_for(message.sender)
         sent_as = message if sender == message.sender else attrs.evolve(message, sender=sender)
         found = self._adversaries.intercept(sent_as, tick, events)
+        for ticks, repeated in found.copies:
+            self._held.add(repeated, tick + ticks)
         if found.message is None:
             return None
         if found.delay_ticks:
             self._held.add(found.message, tick + found.delay_ticks)
             return None
-        return self._through_network(found.message, tick, events)
+        passed = self._through_network(found.message, tick, events)
+        if passed is not None and sender != message.sender and self._seams.has_channels:
+            # It is not what the world has just made sure of that there is room for.
+            self._under_way.add(passed, tick + 1)
+            events.append({"kind": "under_way", **message_facts(passed), "ticks": 1})
+            return None
+        return passed
 
     def _through_network(self, message: Message, tick: int, events: list[Event]) -> Message | None:
         waits = self._surroundings.judge(message, tick, events)
@@ -252,22 +260,21 @@ class ScenarioSimulation:
     def _look(self, tick: int) -> Look:
         samples = {event["role"]: event["values"] for event in self._events if event["kind"] == "sample"}
         figures: dict[str, int | float] = {}
-        if self._needs_figures:
+        if self._property_kinds & {"always", "liveness", "function"}:
             in_flight = len(self._held) + len(self._under_way)
             figures = {"tick": tick, "buffered": self._seams.buffered_count(), "in_flight": in_flight}
             figures["distance_to_equilibrium"] = distance_to_equilibrium(samples)
             telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self, "telemetry", None)
             figures |= telemetry() if telemetry is not None else {}
-        kinds = {one.kind for one in self.config.properties}
-        buffered = self._seams.buffered_by_session() if "buffer_bound" in kinds else {}
-        depths = self._seams.depths() if "type_monotonicity" in kinds else {}
+        buffered = self._seams.buffered_by_session() if "buffer_bound" in self._property_kinds else {}
+        depths = self._seams.depths() if "type_monotonicity" in self._property_kinds else {}
         return Look(tick, figures, samples, self._events, buffered, depths, self.state)
 
     # --- the state
 
     def _save(self) -> None:
         """Put into the state what has changed."""
-        plain = {name: part.plain for name, part in self._parts().items()} | {"heard": self._heard}
+        plain = {name: part.plain for name, part in self._parts.items()} | {"heard": self._heard}
         for name, value in plain.items():
             packed = encode_plain(value)
             if packed != self._packed.get(name):
@@ -279,18 +286,8 @@ class ScenarioSimulation:
         after: Callable[[], None] | None = getattr(self.inner, "after_restore", None)
         if after is not None:
             after()
-        self._packed = {name: self.state.blob(f"{BESIDE}{name}") for name in [*self._parts(), "heard"]}
-        for name, part in self._parts().items():
+        self._packed = {name: self.state.blob(f"{BESIDE}{name}") for name in [*self._parts, "heard"]}
+        for name, part in self._parts.items():
             part.plain = decode_plain(self._packed[name])
         self._heard = decode_plain(self._packed["heard"])
         self._events, self._during = [], []
-
-
-def stage(
-    simulation: Any,
-    config: ScenarioConfig,
-    plain: Mapping[str, Any] | None = None,
-    functions: Mapping[str, PropertyFunction] | None = None,
-) -> ScenarioSimulation:
-    """The simulation with a scenario around it. See ScenarioSimulation; without plain it cannot be put on a tape."""
-    return ScenarioSimulation(simulation, config, plain if plain is not None else {}, functions)

@@ -17,9 +17,8 @@ from recorder.scenarios import discover_checkpoints, resume_checkpoint, run, run
 from recorder.scenarios.checkpoints import Checkpoints, nearest_checkpoint, write_checkpoint
 from recorder.scenarios.contracts import check_contracts
 from sim.kernel.registry import ConfigError
-from sim.scenario.config import read_scenario_config
 from sim.scenario.results import ScenarioResult
-from sim.scenario.rounds import stage
+from staging import staged
 from tiny_roles import Ring
 
 from oracle.second_reader import FULL, Reader
@@ -114,6 +113,7 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from recorder.scenarios import run_with_scenario
+from staging import staged
 from tiny_roles import Ring
 result = run_with_scenario(Ring(), json.loads(sys.argv[2]), steps=41, start=Path(sys.argv[3]))
 print(json.dumps([result.final_hash, result.event_counts, [[v.name, v.tick] for v in result.violations]]))
@@ -145,11 +145,11 @@ def test_going_on_in_another_process(whole: tuple[ScenarioResult, Path]) -> None
 def test_a_checkpoint_of_any_run(seed: int, tick: int, other: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Put into a fresh simulation or a used one, it is the state of its tick, and the rest is the same."""
     plain = PROVOKED | {"seed": seed}
-    one = stage(Ring(), read_scenario_config(plain), plain)
+    one = staged(plain, Ring())
     for _ in range(tick):
         one.step(None)
     written = write_checkpoint(tmp_path_factory.mktemp("one"), one, tick)
-    used = stage(Ring(), read_scenario_config(plain), plain)
+    used = staged(plain, Ring())
     for _ in range(other):
         used.step(None)
     assert resume_checkpoint(written, used) == tick
@@ -219,7 +219,7 @@ def test_a_checkpoint_that_cannot_be_written_fails_no_run(tmp_path: Path, monkey
 
 def test_a_checkpoint_is_never_written_over(tmp_path: Path) -> None:
     """The same state is kept as it is; another one of the same tick gets another name."""
-    one, other = (stage(Ring(), read_scenario_config(PROVOKED), PROVOKED) for _ in range(2))
+    one, other = (staged(PROVOKED, Ring()) for _ in range(2))
     one.step(None)
     other.step(None)
     other.state["count"][0] += 5

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from staging import ADVERSARY, TRIGGER, happened, totals
+from staging import ADVERSARY, TRIGGER, given_to, happened, totals
 from tiny_roles import Ring
 
 from sim_strategies import philox_block
@@ -71,6 +71,32 @@ KINDS: dict[str, tuple[dict[str, Any], int, list[str], list[int]]] = {
             "2 received b<a 1",
         ],
         [0, (1 + 1) + 2],
+    ),
+    "repetition": (
+        adversary("repetition", {"total": 2}, copies=2, ticks=2),
+        7,
+        [
+            "1 activated x 0/2 repetition",
+            "1 received b<a 0",
+            "1 repeated x a>b 0 +2 copies=2",
+            "1 consumed x 1/1 repeated",
+            "2 received b<a 1",
+            "2 repeated x a>b 1 +2 copies=2",
+            "2 consumed x 2/0 repeated",
+            "2 exhausted x 2/0 repeated",
+            "2 diagnostic x budget_exhaustion",
+            "2 diagnostic x authentication_evidence",
+            "3 received b<a 0",
+            "3 received b<a 2",
+            "4 received b<a 1",
+            "4 received b<a 3",
+            "5 received b<a 0",
+            "5 received b<a 4",
+            "6 received b<a 1",
+            "6 received b<a 5",
+            "7 received b<a 6",
+        ],
+        [0, (1 + 2 + 3 + 4 + 5 + 6 + 7) + 2 * (1 + 2)],
     ),
     "crash for 2 ticks": (
         adversary("crash", role="a", duration=2, trigger={"at_tick": 2}),
@@ -169,6 +195,83 @@ def test_each_kind_of_adversary(name: str) -> None:
 
     assert lines == expected
     assert totals(simulation) == sums
+
+
+def two(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """A scenario with two adversaries, one behind the other, with a budget of 1 each."""
+    return {"adversaries": [{"id": "x", "budget": ONE, **first}, {"id": "y", "budget": ONE, **second}]}
+
+
+COPYING = {"kind": "repetition", "copies": 1, "ticks": 1}
+
+
+@pytest.mark.parametrize(
+    ("plain", "expected"),
+    [
+        # What is done to the message behind the repetition is not done to the copy, which is of the message before it.
+        (two(COPYING, {"kind": "withholding"}), ["2 0", "2 1", "3 2"]),
+        (two({"kind": "withholding"}, COPYING), ["2 1", "3 1", "3 2"]),  # There was nothing to be repeated in tick 1.
+        (two(COPYING, {"kind": "timing_disturbance", "ticks": 2}), ["2 0", "2 1", "3 0", "3 2"]),
+    ],
+)
+def test_a_repetition_beside_another_adversary(plain: dict[str, Any], expected: list[str]) -> None:
+    """By the ticks at which b gets which message of a."""
+    lines, _ = happened(plain, 3)
+
+    assert [f"{line.split()[0]} {line.split()[-1]}" for line in lines if " received " in line] == expected
+
+
+@pytest.mark.parametrize(("first", "copied"), [("corruption", 2), ("repetition", 1)])
+def test_a_copy_is_of_what_the_adversaries_before_it_have_left(first: str, copied: int) -> None:
+    """a's first message, 1, is corrupted to 2, and so is its copy if it was made behind the corruption."""
+    parts = {"corruption": {"kind": "corruption"}, "repetition": COPYING}
+    plain = two(parts[first], next(part for kind, part in parts.items() if kind != first))
+    _, simulation = happened(plain, 2)
+
+    assert totals(simulation) == [0, 2 + copied + 2]
+
+
+def test_copies_go_through_the_network() -> None:
+    """They come late, and are lost, as anything does that is sent when they are due."""
+    latency = adversary("repetition", copies=1, ticks=3) | {"network": {"latency_ms": 2}}
+    lines, _ = happened(latency, 6)
+    assert [line for line in lines if line.endswith(("a>b 0 +2", "b<a 0"))] == [
+        "1 under_way a>b 0 +2",
+        "3 received b<a 0",
+        "4 under_way a>b 0 +2",
+        "6 received b<a 0",
+    ]
+    lines, simulation = happened(adversary("repetition", copies=3, ticks=1) | {"network": {"loss": 1}}, 6)
+    assert [line for line in lines if line.endswith("a>b 0")] == [f"{tick} lost a>b 0" for tick in (1, 2, 3, 4)]
+    assert totals(simulation) == [0, 0]
+
+
+def test_inputs_are_repeated() -> None:
+    """A list has its copies once more; a role of which one value is taken has its newest, a copy where there is none."""
+    listed = adversary("repetition", copies=2, ticks=1) | {"inputs": "list", "roles": ["p"]}
+    sent = [{"p": [1, 2]}, {"p": [3]}, None, None]
+    assert given_to(listed, sent) == [[1, 2], [1, 3], [1], []]
+    one = adversary("repetition", copies=3, ticks=1) | {"inputs": "one", "idle": 9}
+    assert given_to(one, [5, None, 6, None, None]) == [5, 5, 6, 5, 9]
+    by_role = adversary("repetition", copies=1, ticks=2, senders=["q"]) | {"inputs": "by_role", "roles": ["p", "q"]}
+    assert given_to(by_role, [{"p": 1, "q": 2}, {"p": 3}, {"p": 4}]) == [
+        {"p": 1, "q": 2},
+        {"p": 3, "q": None},
+        {"p": 4, "q": 2},
+    ]
+
+
+def test_copies_of_a_message_count_once_for_a_property() -> None:
+    """Message 0 comes twice, and nothing behind it: two receipts, and yet one of two that were sent is missed."""
+    plain = adversary("repetition", copies=1, ticks=1)
+    plain["adversaries"].append(
+        {"id": "y", "kind": "withholding", "budget": {"total": 9}, "trigger": {"at_tick": 2}},
+    )
+    plain["properties"] = [{"name": "all", "kind": "send_recv_liveness", "bound": 2}]
+    lines, _ = happened(plain, 6)
+
+    violated = [line for line in lines if " violation " in line]
+    assert violated == ["4 violation property=all details=2 messages were sent 2 ticks ago or before, 1 were received"]
 
 
 def test_a_crashed_role_gets_messages_and_takes_them_later() -> None:

@@ -78,9 +78,7 @@ goal = "in_flight == 0"
 bound = 9
 """
 
-ADVERSARY_KEYS = (
-    "id, kind, budget, trigger, senders, receivers, labels, ticks, role, duration, withhold, corrupt, delay, diagnostic"
-)
+ADVERSARY_KEYS = "id, kind, budget, trigger, senders, receivers, labels, ticks, copies, role, duration, withhold, corrupt, delay, diagnostic"
 SCENARIO_KEYS = (
     "name, roles, seed, steps, execution, network, environment, adversaries, reconfigurations, properties, inputs, "
     "idle, checkpoint_interval, extensions"
@@ -175,7 +173,37 @@ MISTAKES = [
     (
         'kind = "withholding"',
         'kind = "stealing"',
-        "scenario.adversaries[0].kind: one of withholding, timing_disturbance, corruption, crash, byzantine_interference was expected, found 'stealing'",
+        "scenario.adversaries[0].kind: one of withholding, timing_disturbance, corruption, repetition, crash, byzantine_interference was expected, found 'stealing'",
+    ),
+    (
+        'kind = "withholding"',
+        'kind = "repetition"\nticks = 1',
+        "scenario.adversaries[0].copies: this key is missing: repetition needs it",
+    ),
+    (
+        'kind = "withholding"',
+        'kind = "repetition"\ncopies = 1',
+        "scenario.adversaries[0].ticks: this key is missing: repetition needs it",
+    ),
+    (
+        'kind = "withholding"',
+        'kind = "repetition"\nticks = 1\ncopies = 1025',
+        "scenario.adversaries[0].copies: a whole number from 1 to 1024 was expected, found 1025",
+    ),
+    (
+        "ticks = 4\n",
+        "ticks = 4\ncopies = 1\n",
+        "scenario.adversaries[1].copies: timing_disturbance does not have this key",
+    ),
+    (
+        'backend = "canonical"',
+        'scheduler_policy = "round_robin"',
+        "scenario.execution.scheduler_policy: the world has no scheduler, found 'round_robin'",
+    ),
+    (
+        'backend = "canonical"',
+        'scheduler_policy = "fair"',
+        "scenario.execution.scheduler_policy: one of auto, cooperative, round_robin, priority_aging, priority_token_weighted, progress_aware was expected, found 'fair'",
     ),
     (
         'kind = "withholding"',

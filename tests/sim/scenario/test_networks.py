@@ -210,6 +210,35 @@ def test_what_one_role_sends_counts_as_anothers() -> None:
     assert lines == ["1 cut b>a 0", made("delegation", "bc"), "2 received a<c 1", "3 received a<c 2"]
 
 
+def acting(pairs: list[str]) -> str:
+    """As whom a, b, c and d count when these delegations were made, one in each tick."""
+    changes = [
+        {**change("delegation", tick=tick), "id": f"k{tick}", "from": pair[0], "to": pair[1]}
+        for tick, pair in enumerate(pairs, 1)
+    ]
+    lines, _ = happened({"reconfigurations": changes, "network": {"loss": 1}}, len(pairs), Ring("abcd"))
+    return "".join(line.split()[2][0] for line in lines if line.startswith(f"{len(pairs)} lost"))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        (["ab", "bc"], "cccd"),  # What a sends counts as b's, and so as c's.
+        (["bc", "ab"], "cccd"),
+        (["ab", "bc", "cd"], "dddd"),
+        (["ab", "bc", "bd"], "ddcd"),  # Of b the newer one counts, for a, too.
+        (["ab", "ba"], "aacd"),  # a is itself again, and b acts for it.
+        (["ab", "bc", "ca"], "aaad"),  # A circle of three is opened at the same place: whom the newest names.
+        (["ab", "bc", "cb"], "bbbd"),
+        (["ab", "aa"], "abcd"),  # Acting for oneself ends it.
+        (["ab", "bc", "bb"], "bbcd"),
+    ],
+)
+def test_delegations_lead_on_and_close_no_circle(pairs: list[str], expected: str) -> None:
+    """By the senders of what is lost in the last one's round: messages of a, b, c and d, in this order."""
+    assert acting(pairs) == expected
+
+
 def test_a_handoff_takes_messages_under_way_along() -> None:
     """Those to b that wait, at an adversary's and in the network, go to c; what is sent to b later goes to b."""
     adversary = {"id": "x", "kind": "timing_disturbance", "ticks": 2, "budget": {"total": 1}}

@@ -150,7 +150,18 @@ def test_nobodys_draws_disturb_anothers() -> None:
 
 
 EVERYTHING = (
-    *("activated", "consumed", "exhausted", "diagnostic", "withheld", "delayed", "corrupted", "crashed", "recovered"),
+    *(
+        "activated",
+        "consumed",
+        "exhausted",
+        "diagnostic",
+        "withheld",
+        "delayed",
+        "corrupted",
+        "repeated",
+        "crashed",
+        "recovered",
+    ),
     *("suppressed", "reconfigured", "split_off", "cut", "lost", "under_way", "retried", "incapable", "unreachable"),
     *("refused", "collided", "contended", "moved", "fell_asleep", "woke", "received", "superseded", "violation"),
 )

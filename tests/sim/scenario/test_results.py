@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from sim.scenario.config import read_scenario_config
 from sim.scenario.identity import scenario_hash
 from sim.scenario.results import Sample, Trace, Violation, check_trace, fold_events
-from sim.scenario.rounds import stage
+from staging import staged
 from tiny_roles import Ring
 
 ONE = 1 << 32
@@ -91,7 +90,7 @@ def test_what_makes_another_scenario() -> None:
     """Seed, parts and world; not names, lengths, checkpoints or extensions, nor the order of keys."""
 
     def hash_of(**plain: Any) -> str:
-        return scenario_hash(stage(Ring(), read_scenario_config(plain), plain))
+        return scenario_hash(staged(plain, Ring()))
 
     plain: dict[str, Any] = {"seed": 1, "network": {"loss": 0.5, "latency_ms": 1}}
     same = hash_of(**plain)

@@ -30,7 +30,7 @@ class Scheduler:
     """Which roles are advanced in a round; see scheduler.py.
 
     Attributes:
-        policy: one of POLICIES.
+        policy: one of POLICIES; what is not said here, a scenario around the world may say, see choose_policy.
         concurrency: how many roles are advanced in a round; as many as there are, or more, is all.
         priorities: for each role, in the protocol's order; 1 by default.
     """

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import msgpack
 import numpy as np
 
 from sim.kernel.messages import Event, Message, Router
-from sim.kernel.registry import Config, Origin
+from sim.kernel.registry import Config, ConfigError, Origin
 from sim.kernel.simulation import Phase, run_phases
 from sim.kernel.state import Snapshot, State
 from sim.worlds.choreography.buffers import find_channels, read_buffers, write_buffers
@@ -99,6 +100,14 @@ class Choreography:
         """How many roles go on in a round at most."""
         return self.config.scheduler.concurrency
 
+    def choose_policy(self, policy: str) -> None:
+        """Let the scheduler follow this one of POLICIES from now on. Raises ConfigError if the configuration names another."""
+        named = self.origin.config.get("scheduler", {}).get("policy", policy)
+        if named != policy:
+            raise ConfigError("scheduler.policy", f"the world's own scheduler.policy is {named}, found {policy!r}")
+        scheduler = attrs.evolve(self.config.scheduler, policy=policy)
+        self.config = attrs.evolve(self.config, scheduler=scheduler)
+
     def _read_order(self, inputs: Any, wanted: str) -> list[int] | None:
         """The roles under a key, by number; None if the inputs have another one."""
         if inputs is None or inputs in ([], {}):
@@ -134,6 +143,10 @@ class Choreography:
             self._events.append({**invoked, "model": model.kind, "acted": acted})
 
     # --- messages
+
+    def has_channel(self, sender: str, receiver: str) -> bool:
+        """Whether the protocol has messages from sender to receiver, in one session."""
+        return (self._numbers.get(sender, -1), self._numbers.get(receiver, -1)) in self._channels
 
     def deliver(self, message: Message) -> bool:
         """Put a message into the queue from its sender to its receiver; False, and nothing has changed, if it is full.

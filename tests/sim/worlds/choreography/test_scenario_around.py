@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+import replayer
+from recorder import Recorder
+from sim.kernel.registry import ConfigError
 from sim.scenario.around import restage
+from sim.scenario.config import SchedulerPolicy
 from sim.scenario.corruption import corrupt
+from sim.scenario.load import load_scenario
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.builder import again, loop, protocol, send
+from sim.worlds.choreography.config import POLICIES
 from sim.worlds.choreography.payload import find_mismatch
 from sim.worlds.choreography.q32 import HIGHEST, LOWEST, ONE
 
@@ -110,6 +117,86 @@ def test_sessions_are_told_apart() -> None:
     assert (world.depths(), world.buffered_by_session()) == ({0: 4, 1: 1}, {0: 0, 1: 1})
     endless = Choreography({"protocol": protocol(["A", "B"], loop("r", send("A", "B", "x"), again("r")))})
     assert endless.depths() == {}
+
+
+def in_a_triangle(reconfiguration: dict[str, Any]) -> list[str]:
+    """What A and B send to C in two rounds, under whose name it comes, and what does not."""
+    world = Choreography(
+        {
+            "protocol": protocol(["A", "B", "C"], send("A", "C", "x"), send("B", "C", "x"), send("A", "B", "y")),
+            "scheduler": {"policy": "round_robin", "concurrency": 3},
+        }
+    )
+    around = restage(world, {"reconfigurations": [{"id": "k", **reconfiguration}], "network": {"latency_ms": 1}})
+    found = []
+    for tick in range(1, 6):
+        around.step(None)
+        kinds = {"received", "faulted", "undeliverable"}
+        told = [event for event in around.events() if event["kind"] in kinds]
+        found += [f"{tick} {one['role']} {one['kind']} {one.get('from', one.get('to'))}" for one in told]
+    return found
+
+
+def test_what_counts_as_anothers_goes_where_that_one_sends() -> None:
+    """As B, A reaches C, which waits for A's own in vain; where B sends nothing there is no way, and it is told."""
+    as_ever = {"kind": "mode_transition", "roles": [], "mode": "as ever"}
+    assert in_a_triangle(as_ever) == ["2 C received A", "3 B received A", "3 C received B"]
+    assert in_a_triangle({"kind": "delegation", "from": "A", "to": "B"}) == ["3 B undeliverable B"]
+
+
+def test_what_is_handed_to_a_role_that_gets_nothing_of_the_kind() -> None:
+    """Neither A's nor B's message to C can go to A, which is told, and the run goes on."""
+    found = in_a_triangle({"kind": "handoff", "from": "C", "to": "A", "trigger": {"at_tick": 2}})
+    assert found == ["2 A undeliverable A", "2 B undeliverable A", "3 B received A"]
+
+
+def order_of(policy: Any, execution: dict[str, Any]) -> list[str]:
+    """Who is advanced, one a round, of two pairs."""
+    scheduler = {"priorities": [1, 3]} | ({"policy": policy} if policy else {})
+    plain = {"sessions": 2, "protocol": protocol(["A", "B"], loop("l", send("A", "B", "x"), times=4))}
+    world = Choreography({**plain, "scheduler": scheduler, "buffer_capacity": 9})
+    around = restage(world, {"execution": execution}) if execution else world
+    found = []
+    for _ in range(6):
+        around.step(None)
+        found.append("".join(event["role"] for event in world.events() if event["kind"] in {"sent", "received"}))
+    return found
+
+
+def test_the_scheduler_follows_the_policy_that_the_scenario_names() -> None:
+    """As if it stood under [scheduler]; all five, of which only two give the same order here."""
+    assert get_args(SchedulerPolicy)[1:] == POLICIES
+    truth = {policy: order_of(policy, {}) for policy in POLICIES}
+    assert len({tuple(order) for order in truth.values()}) == 4
+    for policy in POLICIES:
+        assert order_of(None, {"scheduler_policy": policy}) == truth[policy]
+        assert order_of(policy, {"scheduler_policy": policy}) == truth[policy]
+        assert order_of(policy, {"scheduler_policy": "auto"}) == truth[policy]
+    with pytest.raises(ConfigError) as caught:
+        order_of("round_robin", {"scheduler_policy": "cooperative"})
+    assert str(caught.value) == (
+        "scenario.execution.scheduler_policy: the world's own scheduler.policy is round_robin, found 'cooperative'"
+    )
+
+
+def test_a_tape_has_the_policy(tmp_path: Path) -> None:
+    """It is verified, and gone on with, by the same scheduler; and two such scenarios are two."""
+    loaded = load_scenario("swarm")
+    config = {**loaded.config, "scheduler": {"concurrency": 2}}
+    plain = {"name": "swarm", "execution": {"scheduler_policy": "progress_aware"}}
+    path = tmp_path / "a.tape"
+    with Recorder(path, restage(loaded.world.make(config), plain), keyframe_interval_ticks=9) as tape:
+        for _ in range(40):
+            tape.step(None)
+    with replayer.open(path) as run:
+        assert run.verify().ok
+    with Recorder(tmp_path / "b.tape", loaded.world.make(config)) as other:
+        for _ in range(40):
+            other.step(None)
+        own = other.simulation.state["roles.registers"].tolist()
+    with replayer.open(path) as run:
+        run.seek(40)
+        assert run.state["roles.registers"].tolist() != own
 
 
 @pytest.mark.parametrize("race", [["A.0", "A.1"], ["A.1", "A.0"], []])
