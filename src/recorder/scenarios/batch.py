@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from recorder.courses import course_of
+from recorder.courses import Course, course_of
 from recorder.scenarios.running import run_with_scenario
 from sim.kernel.registry import Origin, find_world
 from sim.scenario.identity import scenario_hash
@@ -52,6 +52,11 @@ class Job:
     bindings: Mapping[str, Any] = attrs.field(factory=dict)
     players: Mapping[str, str] = attrs.field(factory=dict)
     tape: Path | None = None
+
+    @property
+    def run_name(self) -> str:
+        """What files of this run are called."""
+        return f"run-{self.index:05d}"
 
     @property
     def scenario_hash(self) -> str:
@@ -102,6 +107,11 @@ def job_of(loaded: Scenario, index: int, *, ticks: int | None = None, **more: An
     return Job(index, name, loaded.world.name, loaded.config, loaded.provocation, goal, **more)
 
 
+def course_of_job(job: Job) -> Course:
+    """What a job is fed with. Raises as course_of does."""
+    return course_of(find_world(job.world), job.config, players=job.players, by_role=job.scenario is not None)
+
+
 def run_job(job: Job) -> RunRecord:
     """Run one job in this process; whatever goes wrong is in the record."""
     extinct: dict[str, int | None] = {}
@@ -118,7 +128,7 @@ def run_job(job: Job) -> RunRecord:
 
     try:
         world = find_world(job.world)
-        course = course_of(world, job.config, players=job.players, by_role=job.scenario is not None)
+        course = course_of_job(job)
         result = run_with_scenario(
             world.make(job.config),
             job.scenario or {},

@@ -109,9 +109,14 @@ def sweep_jobs(loaded: Scenario, axes: Sequence[Axis], folder: Path | None, **mo
         bound = _bound(loaded, bindings)
         if index == 0 or any(axis.path != "seed" for axis in axes):
             bound.make()
-        tape = folder / f"run-{index:05d}.tape" if folder is not None else None
-        jobs.append(job_of(bound, index, bindings=bindings, tape=tape, **more))
+        job = job_of(bound, index, bindings=bindings, **more)
+        jobs.append(with_tape(job, folder))
     return jobs
+
+
+def with_tape(job: Job, folder: Path | None) -> Job:
+    """The job with its tape in folder; None keeps none."""
+    return attrs.evolve(job, tape=folder / f"{job.run_name}.tape" if folder is not None else None)
 
 
 def _bound(loaded: Scenario, bindings: Mapping[str, Any]) -> Scenario:
