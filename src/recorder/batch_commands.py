@@ -167,11 +167,14 @@ class Wanted:
 def _run(wanted: Wanted, *, as_json: bool) -> int:
     for job in {job.name: job for job in wanted.made if job.players}.values():
         course_of_job(job)  # Before anything is written.
+    try:
+        known = read_smaller(wanted.folder)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if not as_json:
         many = f"{counted(len(wanted.made), 'run')} on {counted(worker_count(wanted.workers), 'worker')}"
         say(f"{many} → {wanted.folder}")
     try:
-        known = read_smaller(wanted.folder)
         more = {**wanted.more, "smaller": [attrs.asdict(one) for one in known]}
         with progress_bar("running", len(wanted.made), quiet=as_json) as show:
             records = run_batch(
