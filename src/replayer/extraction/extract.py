@@ -71,6 +71,8 @@ def extract(
     Raises ExtractionError for what cannot be; OSError; what opening a tape and making its simulation raises.
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
+    import replayer.extraction.files  # noqa: F401, PLC0415 - once here, and not in each worker; pyarrow is an extra
+
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     building = Building(Path(output))
     looked = look_at(paths, request, world, jobs, looking or (lambda _: None))

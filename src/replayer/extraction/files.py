@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from replayer.extraction.blocks import Block, Column, Labels, Lists
 from replayer.extraction.records import as_form
 
+pa.array(np.zeros(1))  # With its first array pyarrow imports pandas, if it is there: once here, not in each worker.
+
 ZSTD_LEVEL = 1  # Level 3 makes files of numbers a few per cent smaller and takes half as long again.
 
 
