@@ -1,0 +1,134 @@
+"""Rows a second from tapes to Parquet: ours on one and two processes, beside the same export written the ordinary way.
+
+The long form of the workloads S and M, one row for each entity and tick. The ordinary way goes through the same replayed
+states and writes a data frame a tick with pyarrow's defaults. Target T9: 3 M rows a second on one core, 1.8 times that
+on two.
+
+    python tools/bench/extract.py [--repeats N] [--json FILE] [--markdown FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from workloads import FIELDS, SIZES, Entities, orders
+
+import replayer
+from recorder import Recorder
+from replayer.extraction.extract import extract
+
+TICKS = {"S": 24_000, "M": 300}  # 12 M and 30 M rows.
+INTERVALS = {"S": 300, "M": 25}
+NAMES = [name for name, _ in FIELDS]
+
+
+def record_workload(path: Path, name: str) -> None:
+    """A tape of the workload."""
+    random = np.random.default_rng(5)
+    with Recorder(path, Entities(name), keyframe_interval_ticks=INTERVALS[name], sync="never") as tape:
+        for _ in range(TICKS[name]):
+            tape.step(orders(random))
+
+
+def ordinary_way(path: Path, name: str, target: Path) -> int:
+    """A table for each tick, appended to one file with pyarrow's defaults."""
+    rows, writer = 0, None
+    with replayer.open(path, lambda: Entities(name)) as run:
+        for tick in range(run.first_tick, run.last_tick + 1):
+            run.seek(tick)
+            columns = {"tick": np.full(SIZES[name][0], tick), "row": np.arange(SIZES[name][0])}
+            table = pa.table(columns | {field: run.state[field] for field in NAMES})
+            writer = writer or pq.ParquetWriter(target, table.schema)
+            writer.write_table(table)
+            rows += table.num_rows
+    assert writer is not None
+    writer.close()
+    return rows
+
+
+def our_way(path: Path, name: str, target: Path, jobs: int) -> int:
+    """The long form of the same fields."""
+    made = extract(path, target, world=lambda: Entities(name), tables="states", fields=NAMES, long=True, jobs=jobs)
+    return sum(made.rows.values())
+
+
+def size_of(target: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return sum(path.stat().st_size for path in ([target] if target.is_file() else target.rglob("*")) if path.is_file())
+
+
+def measure(folder: Path, name: str, repeats: int) -> dict[str, dict[str, Any]]:
+    """Rates of all ways, taken in turns, so that a drift of the machine hits all alike."""
+    tape = folder / f"{name}.tape"
+    record_workload(tape, name)
+    ways: dict[str, Callable[[Path], int]] = {
+        "ordinary way": lambda target: ordinary_way(tape, name, target),
+        "replay extract": lambda target: our_way(tape, name, target, 1),
+        "replay extract -j 2": lambda target: our_way(tape, name, target, 2),
+    }
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    found: dict[str, dict[str, Any]] = {}
+    for _ in range(repeats):
+        for way, run in ways.items():
+            target = folder / "target"
+            start_s = time.perf_counter()
+            rows = run(target)
+            seconds[way].append(time.perf_counter() - start_s)
+            found[way] = {"rows": rows, "bytes_a_row": size_of(target) / rows}
+            shutil.rmtree(target) if target.is_dir() else target.unlink()
+    for way, times in seconds.items():
+        found[way] |= {
+            "rows_a_second": found[way]["rows"] / statistics.median(times),
+            "best_rows_a_second": found[way]["rows"] / min(times),
+        }
+    return found
+
+
+def lines_of(results: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+    """The table, as Markdown."""
+    lines = ["| workload | way | million rows a second, median (best) | bytes a row |", "|---|---|---|---|"]
+    for name, ways in results.items():
+        for way, one in ways.items():
+            rate = f"{one['rows_a_second'] / 1e6:.2f} ({one['best_rows_a_second'] / 1e6:.2f})"
+            lines.append(f"| {name} | {way} | {rate} | {one['bytes_a_row']:.2f} |")
+    for name, ways in results.items():
+        one, two = (ways[way]["best_rows_a_second"] for way in ("replay extract", "replay extract -j 2"))
+        met = "met" if one >= 3e6 and two / one >= 1.8 else "not met"
+        lines.append(
+            f"\nT9 on {name}: {one / 1e6:.2f} M rows/s (wanted 3), on two {two / one:.2f} times (wanted 1.8): {met}"
+        )
+    return lines
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        results = {name: measure(Path(folder), name, given.repeats) for name in TICKS}
+    lines = lines_of(results)
+    print("\n".join(lines))
+    print(f"\nload: {os.getloadavg()}")
+    if given.json is not None:
+        given.json.write_text(json.dumps(results, indent=1))
+    if given.markdown is not None:
+        given.markdown.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
