@@ -17,6 +17,7 @@ from collections.abc import Callable
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
+from recorder.format.frame import Frame
 from recorder.raised import raised_text
 from replayer.tape import Tape
 from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
@@ -113,19 +114,20 @@ class Cursor:
             raise SimulationFailedError(tick, raised_text(what, error)) from error
         self.tick = tick
 
-    def advance(self) -> None:
-        """Run one step with the recorded inputs, without looking at the result's hash.
+    def advance(self) -> Frame:
+        """Run one step with the recorded inputs, without looking at the result's hash; the frame that led there.
 
         Raises MissingTickError or CorruptError if there is no frame, SimulationFailedError if the simulation raises.
         """
         tick = self._here() + 1
-        inputs = self.tape.frame(tick).inputs
+        frame = self.tape.frame(tick)
         self.tick = None
         try:
-            self.simulation.step(inputs)
+            self.simulation.step(frame.inputs)
         except Exception as error:
             raise SimulationFailedError(tick, raised_text("the step", error)) from error
         self.tick = tick
+        return frame
 
     def leave(self) -> None:
         """Stand at no tick and drop the remembered states: what was simulated last may not be the run's."""

@@ -23,28 +23,101 @@ SHOWN = 5  # Of columns and losses.
 _READERS = {"parquet": "parquet", "arrow": "ipc"}
 
 _Names = list[str] | None
-_OUTPUT = Annotated[Path, Parameter(name=["--output", "-o"])]
+_Tapes = Annotated[Path, Parameter(help="The tapes, or folders of tapes; by default the newest tape in recordings/.")]
+_Output = Annotated[
+    Path, Parameter(name=["--output", "-o"], help="The folder to make, for the data set; it must not exist.")
+]
+_Stride = Annotated[Positive, Parameter(help="One sample every so many ticks.")]
+_Ticks = Annotated[
+    _Names,
+    Parameter(
+        name="--ticks",
+        negative="",
+        allow_leading_hyphen=True,
+        help="FIRST..LAST, both included; negative ticks count from the end. May be repeated; by default all ticks.",
+    ),
+]
+_Table = Annotated[
+    list[Literal["states", "pairs", "actions", "events"]] | None,
+    Parameter(negative="", help="Which tables; may be repeated."),
+]
+_Field = Annotated[
+    _Names,
+    Parameter(
+        negative="",
+        help="A field: of states which (all by default), in pairs beside what is observed. May be repeated.",
+    ),
+]
+_Observe = Annotated[
+    _Names,
+    Parameter(
+        negative="",
+        help="What pairs observe: a name that the world has, or module:function of (state) or (state, agent). May be "
+        "repeated.",
+    ),
+]
+_Agent = Annotated[_Names, Parameter(negative="", help="Whose pairs and actions; may be repeated. All by default.")]
+_Action = Annotated[
+    _Names,
+    Parameter(
+        negative="",
+        help="How actions become arrays: a name that the world has, or module:function of (inputs), (inputs, state) or "
+        "(inputs, state, agent).",
+    ),
+]
+_NoActions = Annotated[bool, Parameter(negative="", help="Pairs without actions.")]
+_Reward = Annotated[
+    _Names,
+    Parameter(
+        negative="",
+        help="A name that the world has, or module:function of (before, after) or (before, after, agent). May be repeated.",
+    ),
+]
+_List = Annotated[
+    _Names,
+    Parameter(
+        name="--list",
+        negative="",
+        help="A one-dimensional array of your observation whose length changes; may be repeated.",
+    ),
+]
+_Long = Annotated[bool, Parameter(negative="", help="States as one row for each entity or cell.")]
+_Mode = Annotated[
+    Literal["all", "inputs", "winners", "balanced"],
+    Parameter(
+        help="inputs: only pairs in which the agent sent something; winners: only of agents that won; balanced: as many "
+        "that won as lost."
+    ),
+]
+_Split = Annotated[
+    str | None, Parameter(help="Shares of the runs, such as train=0.8,test=0.2; a run is in one split, whole.")
+]
+_Seed = Annotated[NotNegative, Parameter(help="Of the choice that splits and balancing make.")]
+_Format = Annotated[Literal["parquet", "arrow"], Parameter(name="--format", help="Of the files.")]
+_Jobs = Annotated[
+    Positive | None, Parameter(name=["--jobs", "-j"], help="Processes; by default one for each processor.")
+]
 
 
 def extract_tapes(
-    *tapes: Path,
-    output: _OUTPUT,
-    stride: Positive = 1,
-    ticks: Annotated[_Names, Parameter(name="--ticks", negative="", allow_leading_hyphen=True)] = None,
-    table: Annotated[list[Literal["states", "pairs", "actions", "events"]] | None, Parameter(negative="")] = None,
-    field: Annotated[_Names, Parameter(negative="")] = None,
-    observe: Annotated[_Names, Parameter(negative="")] = None,
-    agent: Annotated[_Names, Parameter(negative="")] = None,
-    action: Annotated[_Names, Parameter(negative="")] = None,
-    no_actions: Annotated[bool, Parameter(negative="")] = False,
-    reward: Annotated[_Names, Parameter(negative="")] = None,
-    lists: Annotated[_Names, Parameter(name="--list", negative="")] = None,
-    long: Annotated[bool, Parameter(negative="")] = False,
-    mode: Literal["all", "inputs", "winners", "balanced"] = "all",
-    split: str | None = None,
-    seed: NotNegative = 0,
-    file_format: Annotated[Literal["parquet", "arrow"], Parameter(name="--format")] = "parquet",
-    jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
+    *tapes: _Tapes,
+    output: _Output,
+    stride: _Stride = 1,
+    ticks: _Ticks = None,
+    table: _Table = None,
+    field: _Field = None,
+    observe: _Observe = None,
+    agent: _Agent = None,
+    action: _Action = None,
+    no_actions: _NoActions = False,
+    reward: _Reward = None,
+    lists: _List = None,
+    long: _Long = False,
+    mode: _Mode = "all",
+    split: _Split = None,
+    seed: _Seed = 0,
+    file_format: _Format = "parquet",
+    jobs: _Jobs = None,
     sim: Sim = None,
     as_json: Json = False,
 ) -> int:
@@ -65,61 +138,20 @@ def extract_tapes(
 
     Parameters
     ----------
-    tapes
-        The tapes, or folders of tapes; by default the newest tape in recordings/.
-    output
-        The folder to make; it must not exist.
-    stride
-        One sample every so many ticks.
-    ticks
-        FIRST..LAST, both included; negative ticks count from the end. May be repeated; by default all ticks.
-    table
-        Which tables; may be repeated.
-    field
-        A field: of states which (all by default), in pairs beside what is observed. May be repeated.
-    observe
-        What pairs observe: a name that the world has, or module:function of (state) or (state, agent). May be repeated.
-    agent
-        Whose pairs and actions; may be repeated. All by default.
-    action
-        How actions become arrays: a name that the world has, or module:function of (inputs, state, agent).
-    no_actions
-        Pairs without actions.
-    reward
-        A name that the world has, or module:function of (before, after) or (before, after, agent). May be repeated.
-    list
-        A one-dimensional array of your observation whose length changes; may be repeated.
-    long
-        States as one row for each entity or cell.
-    mode
-        inputs: only pairs in which the agent sent something; winners: only of agents that won; balanced: as many that
-        won as lost.
-    split
-        Shares of the runs, such as train=0.8,test=0.2; a run is in one split, whole.
-    seed
-        Of the choice that splits and balancing make.
-    jobs
-        Processes; by default one for each processor.
     sim
         module:factory of the simulation, for tapes that name no registered world.
     as_json
         Say what came of it as one JSON object.
     """
     try:
+        chosen = {"stride": stride, "agents": agent, "long": long, "mode": mode, "seed": seed}
+        names = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
         request = Request(
-            stride=stride,
             ranges=tuple(read_range(one) for one in ticks or ()),
-            tables=table or (),
-            fields=field or (),
-            observations=observe or (),
-            agents=agent,
             actions=() if no_actions else action,
-            rewards=reward or (),
-            lists=lists or (),
-            long=long,
-            mode=mode,
             splits=read_splits(split) if split is not None else (),
-            seed=seed,
+            **chosen,
+            **{name: given or () for name, given in names.items()},
         )
         paths = list_tapes(tapes or [choose(None)])
         with (

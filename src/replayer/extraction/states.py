@@ -70,25 +70,33 @@ class StateCells:
         self._groups: dict[str, dict[str, list[np.ndarray]]] = {}
         self._ticks: dict[str, list[tuple[int, int]]] = {}  # Tick and number of rows.
         self._shapes: dict[str, tuple[int, ...]] = {}
+        self._layout: Layout | None = None
+        self._slots: list[tuple[str, list[Slot]]] = []  # By table, as long as the layout stays the same.
         self.bytes = 0
 
     def add(self, tick: int, state: State) -> None:
         """A sample. Raises ExtractionError."""
-        for table, slots in itertools.groupby(
-            sorted(chosen_slots(state.layout, self._fields), key=_table_of), key=_table_of
-        ):
-            columns = self._groups.setdefault(table, {})
-            count = None
+        if state.layout is not self._layout:
+            self._lay_out(state.layout)
+        for table, slots in self._slots:
+            columns, first = self._groups[table], slots[0]
+            count = first.row_count if first.owner is None else state.count(first.owner)
             for slot in slots:
-                live = state[slot.name]
-                axes = len(slot.rows_shape)
-                count = len(live) if slot.owner is not None else int(np.prod(slot.rows_shape, dtype=np.int64))
-                values = live.reshape(count, *slot.shape[axes:]).copy()
-                columns.setdefault(slot.name, []).append(values)
-                self._shapes[table] = () if slot.owner is not None else slot.rows_shape
+                values = state[slot.name].reshape(count, *slot.shape[len(slot.rows_shape) :]).copy()
+                columns[slot.name].append(values)
                 self.bytes += values.nbytes
-            assert count is not None
-            self._ticks.setdefault(table, []).append((tick, count))
+            self._ticks[table].append((tick, count))
+
+    def _lay_out(self, layout: Layout) -> None:
+        self._layout = layout
+        slots = sorted(chosen_slots(layout, self._fields), key=_table_of)
+        self._slots = [(table, list(group)) for table, group in itertools.groupby(slots, key=_table_of)]
+        for table, group in self._slots:
+            columns = self._groups.setdefault(table, {})
+            for slot in group:
+                columns.setdefault(slot.name, [])
+            self._ticks.setdefault(table, [])
+            self._shapes[table] = () if group[0].owner is not None else group[0].rows_shape
 
     def take(self) -> Iterator[tuple[str, Block]]:
         """What was collected, by table."""

@@ -51,8 +51,9 @@ class Walker:
                 continue
             dark_until = None
             try:
-                self._go(tick, whole=before is not None and self._on_step is not None)
-                self._prove(tick)
+                expected = self._go(tick, whole=before is not None and self._on_step is not None)
+                if expected != self._cursor.state.hash():
+                    raise _OtherStateError(f"desync: the state at tick {tick:,} is another one than the run had")
             except (CorruptError, TornError, MissingTickError) as error:
                 self._miss(tick, str(error), is_desync=False)
             except SimulationFailedError as error:
@@ -69,22 +70,19 @@ class Walker:
             following = self._cursor.tape.keyframe_after(tick + 1)
             dark_until = following.tick if following is not None else tick + (1 << 62)
 
-    def _go(self, tick: int, *, whole: bool) -> None:
-        cursor = self._cursor
-        if not whole:
-            nearest = next(self._cursor.tape.keyframes_at_or_before(tick), None)
-            here = cursor.tick
+    def _go(self, tick: int, *, whole: bool) -> int:
+        """Stand at tick; the recorded hash of its state."""
+        cursor, expected = self._cursor, None
+        here = cursor.tick
+        if not whole and here != tick - 1:  # Of one step a keyframe spares nothing.
+            nearest = next(cursor.tape.keyframes_at_or_before(tick), None)
             if here is None or here > tick or (nearest is not None and nearest.tick > here):
                 cursor.place_before(tick)
         while (here := cursor.tick) is not None and here < tick:
             if whole and self._on_step is not None:
                 self._on_step(cursor.tape.frame(here + 1).inputs, cursor.state)
-            cursor.advance()
-
-    def _prove(self, tick: int) -> None:
-        expected, actual = self._cursor.tape.state_hash(tick), self._cursor.state.hash()
-        if expected != actual:
-            raise _OtherStateError(f"desync: the state at tick {tick:,} is another one than the run had")
+            expected = cursor.advance().state_hash
+        return cursor.tape.state_hash(tick) if expected is None else expected
 
     def _miss(self, tick: int, why: str, *, is_desync: bool) -> None:
         last = self.missing[-1] if self.missing else None
