@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -144,15 +144,11 @@ def extract_tapes(
         Say what came of it as one JSON object.
     """
     try:
-        chosen = {"stride": stride, "agents": agent, "long": long, "mode": mode, "seed": seed}
-        names = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
-        request = Request(
-            ranges=tuple(read_range(one) for one in ticks or ()),
-            actions=() if no_actions else action,
-            splits=read_splits(split) if split is not None else (),
-            **chosen,
-            **{name: given or () for name, given in names.items()},
-        )
+        wanted: dict[str, Any] = {"stride": stride, "agents": agent, "long": long, "mode": mode, "seed": seed}
+        named = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
+        wanted |= {name: given or () for name, given in named.items()}
+        wanted |= {"actions": () if no_actions else action, "ranges": tuple(map(read_range, ticks or ()))}
+        request = Request(splits=read_splits(split) if split is not None else (), **wanted)
         paths = list_tapes(tapes or [choose(None)])
         with (
             progress_bar("looking at tapes", len(paths), quiet=as_json) as look,
@@ -176,10 +172,7 @@ def extract_tapes(
         if error.name != "pyarrow":
             raise
         raise UsageError("this needs pyarrow: pip install 'simulation-flight-recorder[parquet]'") from None
-    if as_json:
-        print(json.dumps({"path": str(found.path), "rows": found.rows, "code": found.code}, indent=1))
-    else:
-        _print(found)
+    _print(found, as_json=as_json)
     return found.code
 
 
@@ -196,7 +189,10 @@ def _repeatable(words: Sequence[str]) -> list[str]:
     return ["replay", *kept]
 
 
-def _print(found: Extraction) -> None:
+def _print(found: Extraction, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"path": str(found.path), "rows": found.rows, "code": found.code}, indent=1))
+        return
     manifest = found.manifest
     for name, table in manifest["tables"].items():
         size = sum(file["bytes"] for file in table["files"])
