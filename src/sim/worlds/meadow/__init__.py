@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 from sim.kernel.registry import Config, InputSource, World
+from sim.worlds.meadow import training
 from sim.worlds.meadow.config import read_config
 from sim.worlds.meadow.orders import schedule
 from sim.worlds.meadow.policies import play
@@ -24,6 +25,12 @@ WORLD = World(
     play=play,
     tick_limit_reason="Z1",  # See termination.py.
     scenarios=files(__name__) / "scenarios",
+    observations=training.OBSERVATIONS,
+    agents=training.agents,
+    actions=training.read_actions,
+    action_arrays=training.ACTION_ARRAYS,
+    rewards=training.REWARDS,
+    outcome=training.outcome,
 )
 
 __all__ = ["WORLD", "Meadow"]

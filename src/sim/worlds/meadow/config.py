@@ -292,6 +292,14 @@ class MeadowConfig:
         """The number of the substance called name. Raises ConfigError."""
         return _index_of(name, [substance.name for substance in self.substances], place, "substance")
 
+    def player_of(self, species: str) -> Player:
+        """The player of the herbivore species called so. Raises ConfigError if it has none."""
+        for player in self.players:
+            if player.species == species:
+                return player
+        names = ", ".join(player.species for player in self.players) or "none"
+        raise ConfigError("players", f"{species} has no player in this scenario; players: {names}")
+
     @property
     def layers(self) -> tuple[int, ...]:
         """For each substance, which of the layers of its kind is its own."""

@@ -51,6 +51,8 @@ class Parameter(enum.IntEnum):
     SIGNAL_DECAY = 5
 
 
+NEVER_SEEN = -1  # In sight.last_seen.
+
 NEIGHBOURS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # (dx, dy) of the four links of a plant; index + 2 is opposite.
 
 
@@ -59,6 +61,13 @@ def make_schema(config: MeadowConfig) -> Schema:
     height, width = config.grid.height, config.grid.width
     flora, herbivores = len(config.flora), len(config.herbivores)
     kinds = [substance.kind for substance in config.substances]
+    maps = (len(config.players), height, width)
+    sight = (
+        Field("sight.last_seen", "i8", maps),  # The tick; NEVER_SEEN at first. The player's number is its place in the
+        Field("sight.plants", "i8", maps),  # configuration. The others: what was in the cell then.
+        Field("sight.food", "i8", maps),
+        Field("sight.others", "i8", maps),
+    )
     return Schema(
         Field("tick", "i8", hot=True),
         Field("seed", "u8"),
@@ -118,4 +127,5 @@ def make_schema(config: MeadowConfig) -> Schema:
         Field("biotope.signals", "i8", (kinds.count("signal"), height, width)),  # Concentrations.
         Field("biotope.toxins", "i8", (kinds.count("toxin"), height, width)),
         Field("biotope.wind", "i8", (2, height, width)),  # East and south, cells a tick in fixed point.
+        *(sight if config.players else ()),  # Only then, so that a meadow without players is what it always was.
     )

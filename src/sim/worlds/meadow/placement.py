@@ -4,7 +4,7 @@ Everything is done in an order that does not depend on that of the scenario's li
 (species, y, x), of two for one cell the first; then for each species the scattered ones, in those of the free cells
 that have the smallest random words, with ids in the order of the cells. Scattered swarms of a species, in the order of
 their population, take the cells with the smallest words, from the beginning again when there are more of them than
-cells; all swarms get their ids in the order of (species, y, x, population), with energy_min for each head.
+cells; all swarms get their ids in the order of (species, y, x, population), with energy_min for each head. At the end players see for the first time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sim.worlds.meadow.ground import Ground, Values
 from sim.worlds.meadow.layout import DrawPhase, Parameter
 from sim.worlds.meadow.ledger import Flow
 from sim.worlds.meadow.plants import add_plants
+from sim.worlds.meadow.sight import begin_sight
 from sim.worlds.meadow.swarms import add_swarms, new_swarm
 
 
@@ -38,6 +39,7 @@ def place_everything(ground: Ground) -> None:
     _place_plants(ground)
     _place_swarms(ground)
     rebuild(state)
+    begin_sight(ground)
 
 
 def _place_plants(ground: Ground) -> None:

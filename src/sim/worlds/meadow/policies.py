@@ -2,8 +2,8 @@
 
     idle      sends nothing.
     random    steers every swarm somewhere; now and then divides one, or puts a new one down.
-    greedy    steers every swarm to the most food within a step, puts new swarms down on the most food in sight, and
-              divides what has grown large.
+    greedy    steers every swarm to the most food within a step, as far as it knows, puts new swarms down on the most
+              food in sight, and divides what has grown large.
 
 Draws are keyed by tick and swarm under the scenario's seed, so that a policy has no state of its own: it goes on after a
 resume as if nothing had happened.
@@ -36,10 +36,7 @@ _DIRECTIONS = ((0, 0), *NEIGHBOURS)
 def play(config: Config, species: str, name: str) -> PlayerSource:
     """The player of a species with a policy. Raises ConfigError if there is no such player or policy."""
     known = read_config(config)
-    player = next((player for player in known.players if player.species == species), None)
-    if player is None:
-        names = ", ".join(player.species for player in known.players) or "none"
-        raise ConfigError("players", f"{species} has no player in this scenario; players: {names}")
+    player = known.player_of(species)
     if name not in POLICIES:
         raise ConfigError("", f"one of {', '.join(POLICIES)} was expected, found {name!r}")
     policy = POLICIES[name]
@@ -55,11 +52,11 @@ def _idle(_view: FogView, _config: MeadowConfig, _player: Player, _tick: int) ->
 
 
 def _random(view: FogView, config: MeadowConfig, player: Player, tick: int) -> Inputs:
-    words = KeyedRandom(config.seed).words(POLICY_PHASE, tick, view.swarm_ids)
+    words = KeyedRandom(config.seed).words(POLICY_PHASE, tick, view.swarm_id)
     directions = scale_words(words[:, 0], len(_DIRECTIONS)).tolist()
     lots = scale_words(words[:, 1], 2 * RARE).tolist()
     inputs: Inputs = []
-    for place, (swarm, direction, lot) in enumerate(zip(view.swarm_ids.tolist(), directions, lots, strict=True)):
+    for place, (swarm, direction, lot) in enumerate(zip(view.swarm_id.tolist(), directions, lots, strict=True)):
         inputs.append({"kind": "steer", "swarm": swarm, "direction": direction})
         if lot == 0:
             inputs.append({"kind": "split", "swarm": swarm})
@@ -73,21 +70,22 @@ def _greedy(view: FogView, config: MeadowConfig, player: Player, _tick: int) -> 
     inputs: Inputs = []
     height, width = view.food.shape
     herbivore = config.herbivores[config.herbivore_index(player.species)]
-    own = zip(view.swarm_ids.tolist(), view.swarm_x.tolist(), view.swarm_y.tolist(), strict=True)
+    own = zip(view.swarm_id.tolist(), view.swarm_x.tolist(), view.swarm_y.tolist(), strict=True)
     for swarm, x, y in own:
         near = [(x + dx, y + dy) for dx, dy in _DIRECTIONS]
         food = [int(view.food[cy, cx]) if 0 <= cx < width and 0 <= cy < height else -1 for cx, cy in near]
         best = food.index(max(food))
         if best:  # Whoever stands in the best cell stays there unasked, as long as there is food.
             inputs.append({"kind": "steer", "swarm": swarm, "direction": best})
-    budget = view.budget
-    large = view.swarm_ids[view.swarm_population >= max(2, herbivore.split_population * 3 // 4)]
+    budget = int(view.budget)
+    large = view.swarm_id[view.swarm_population >= max(2, herbivore.split_population * 3 // 4)]
     for swarm in large.tolist():
         if budget >= player.split_cost:
             budget -= player.split_cost
             inputs.append({"kind": "split", "swarm": swarm})
-    if view.food.any() and budget >= player.spawn_cost * SPAWN_POPULATION:
-        y, x = np.unravel_index(int(view.food.argmax()), view.food.shape)
+    in_sight = np.where(view.seen, view.food, 0)  # Where a swarm can be put down.
+    if in_sight.any() and budget >= player.spawn_cost * SPAWN_POPULATION:
+        y, x = np.unravel_index(int(in_sight.argmax()), in_sight.shape)
         inputs.append(_spawn(config, player, int(x), int(y)))
     return inputs
 

@@ -21,6 +21,7 @@ from sim.worlds.meadow.ledger import Ledger
 from sim.worlds.meadow.lifecycle import run_lifecycle
 from sim.worlds.meadow.orders import is_input, run_inputs
 from sim.worlds.meadow.placement import place_everything
+from sim.worlds.meadow.sight import run_sight
 from sim.worlds.meadow.signalling import run_signalling
 from sim.worlds.meadow.telemetry import make_row
 from sim.worlds.meadow.termination import find_end
@@ -28,7 +29,7 @@ from sim.worlds.meadow.writes import WRITES
 
 WORLD_NAME = "meadow"
 INT64_MAX = (1 << 63) - 1
-WORLD_VERSION = 2  # Changes whenever the same configuration and inputs give other states, and only then.
+WORLD_VERSION = 3  # Changes whenever the same configuration and inputs give other states, and only then.
 
 
 class Meadow:
@@ -46,13 +47,15 @@ class Meadow:
         self.state = State(make_schema(self.config))
         self._ledger = ledger
         self._ground = Ground.of(self.state, self.config, ledger)
-        self.phases = (
+        self.phases: tuple[Phase, ...] = (
             self._phase("inputs", lambda inputs: run_inputs(self._ground, inputs)),
             self._phase("flow_field", lambda _: run_flow_field(self._ground)),
             self._phase("lifecycle", lambda _: run_lifecycle(self._ground)),
             self._phase("interaction", lambda _: run_interaction(self._ground)),
             self._phase("signalling", lambda _: run_signalling(self._ground)),
         )
+        if self.config.players:
+            self.phases += (self._phase("sight", lambda _: run_sight(self._ground)),)
         place_everything(self._ground)
         if ledger is not None:
             ledger.close_phase("placement", self.state)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sim.kernel.registry import Readable
 from sim.kernel.state import State
 
 Rows = npt.NDArray[np.int64]
 
 
-def rows_by_id(state: State, table: str) -> Rows:
+def rows_by_id(state: Readable, table: str) -> Rows:
     """Rows of the living entities of a table in ascending id: the stable order of every phase."""
     ids = state[f"{table}.id"]
     rows = np.flatnonzero(ids)

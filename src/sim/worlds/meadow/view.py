@@ -1,4 +1,4 @@
-"""What a player of a herbivore species may know: the cells within sight of its swarms, and nothing else."""
+"""What a player of a herbivore species may know: what its swarms see now, and what they saw before."""
 
 from __future__ import annotations
 
@@ -6,70 +6,77 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.state import State
+from sim.kernel.registry import Readable, Seen
 from sim.worlds.meadow.config import MeadowConfig, Player
 from sim.worlds.meadow.tables import rows_by_id
 
 Grid = npt.NDArray[np.int64]
 
+_SWARM_COLUMNS = ("id", "x", "y", "population", "energy", "cooldown", "repelled")
+
 
 @attrs.frozen(eq=False)
 class FogView:
-    """A view through fog. Grids are (height, width); cells out of sight are 0 there.
+    """A view through fog, as of the end of a tick.
+
+    Grids are (height, width). Cells that are not in sight show what was there when they last were, cells that never
+    were show 0. Energies are int64 in 1/65536 units, as everything in a state.
 
     Attributes:
-        seen: which cells are in sight, bool.
-        food: visible energy of the plants that the species eats, 1/65536 units.
-        plants: visible energy of all plants.
-        heads: own heads.
-        others: heads of other species.
-        swarm_ids, swarm_x, swarm_y, swarm_population, swarm_cooldown: of the own swarms, in ascending id.
-        budget: what the player can spend, 1/65536 units.
+        tick: the present one, int64.
+        budget: what the player can spend, int64.
+        seen: which cells are in sight now, bool.
+        last_seen: the tick at which a cell was last in sight, int64: the present tick for those that are, -1 for those
+            that never were. How long ago that is, is tick - last_seen.
+        plants: energy of all plants as swarms perceive it (that of the last rebuild), int64.
+        food: the same of the plants that the species eats, int64.
+        others: heads of other species, int64.
+        heads: own heads, int64; they are always in sight.
+        swarm_id, swarm_x, swarm_y, swarm_population, swarm_energy, swarm_cooldown, swarm_repelled: of the own swarms in
+            ascending id, int64, as many as there are.
     """
 
+    tick: np.int64
+    budget: np.int64
     seen: npt.NDArray[np.bool_]
-    food: Grid
+    last_seen: Grid
     plants: Grid
-    heads: Grid
+    food: Grid
     others: Grid
-    swarm_ids: Grid
+    heads: Grid
+    swarm_id: Grid
     swarm_x: Grid
     swarm_y: Grid
     swarm_population: Grid
+    swarm_energy: Grid
     swarm_cooldown: Grid
-    budget: int
+    swarm_repelled: Grid
+
+    @property
+    def arrays(self) -> Seen:
+        """All of it by name."""
+        return {field.name: getattr(self, field.name) for field in attrs.fields(FogView)}
 
 
-def look(state: State, config: MeadowConfig, player: Player) -> FogView:
-    """What the player sees now. The same function serves live policies and what is cut out of recordings."""
-    species = config.herbivore_index(player.species)
+def look(state: Readable, config: MeadowConfig, player: Player) -> FogView:
+    """What the player sees and remembers at the end of the state's tick; in arrays of its own.
+
+    The same function serves live policies and what is cut out of recordings. It reads the player's own maps, which
+    phase sight writes, and the player's own swarms: nothing else can get into a view.
+    """
+    species, number = config.herbivore_index(player.species), config.players.index(player)
     rows = rows_by_id(state, "swarms")
     mine = rows[state["swarms.species"][rows] == species]
-    others = rows[state["swarms.species"][rows] != species]
-    seen = np.zeros((config.grid.height, config.grid.width), np.bool_)
-    for x, y in zip(state["swarms.x"][mine].tolist(), state["swarms.y"][mine].tolist(), strict=True):
-        seen[max(0, y - player.sight) : y + player.sight + 1, max(0, x - player.sight) : x + player.sight + 1] = True
-    front = int(state["biotope.front"])
-    eaten = np.flatnonzero(config.diet[species])
-    columns = {
-        name: state[f"swarms.{name}"][mine].astype(np.int64) for name in ("id", "x", "y", "population", "cooldown")
-    }
+    swarms = {f"swarm_{name}": state[f"swarms.{name}"][mine].astype(np.int64) for name in _SWARM_COLUMNS}
+    maps = {name: state[f"sight.{name}"][number].copy() for name in ("last_seen", "plants", "food", "others")}
+    heads = np.zeros_like(maps["plants"])
+    np.add.at(heads, (swarms["swarm_y"], swarms["swarm_x"]), swarms["swarm_population"])
+    tick = np.int64(state["tick"])
     return FogView(
-        seen=seen,
-        food=np.where(seen, state["biotope.energy"][front, eaten].sum(axis=0), 0),
-        plants=np.where(seen, state["biotope.total"][front], 0),
-        heads=np.where(seen, _heads(state, seen.shape, mine), 0),
-        others=np.where(seen, _heads(state, seen.shape, others), 0),
-        swarm_ids=columns["id"],
-        swarm_x=columns["x"],
-        swarm_y=columns["y"],
-        swarm_population=columns["population"],
-        swarm_cooldown=columns["cooldown"],
-        budget=int(state["player_budget"][species]),
+        tick=tick,
+        budget=np.int64(state["player_budget"][species]),
+        seen=maps["last_seen"] == tick,
+        heads=heads,
+        **maps,
+        **swarms,
     )
-
-
-def _heads(state: State, shape: tuple[int, ...], rows: npt.NDArray[np.int64]) -> Grid:
-    heads = np.zeros(shape, np.int64)
-    np.add.at(heads, (state["swarms.y"][rows], state["swarms.x"][rows]), state["swarms.population"][rows])
-    return heads

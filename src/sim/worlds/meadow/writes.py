@@ -19,6 +19,7 @@ WRITES: dict[str, frozenset[str]] = {
     "interaction": frozenset(
         {"plants.energy", "plants.loss_cause", "biotope.energy", "heads_born", "heads_lost"} | _NEW_SWARMS
     ),
+    "sight": frozenset({"sight.last_seen", "sight.plants", "sight.food", "sight.others"}),
     "signalling": frozenset(
         {"substances", "next_substance_id", "biotope.toxins", "biotope.signals"}
         | {"plants.energy", "plants.loss_cause", "biotope.energy", "defence_cost"}  # Plants pay.

@@ -121,7 +121,7 @@ def test_fog_hides_what_is_out_of_sight() -> None:
     assert (view.seen == expected).all()
     assert (view.plants[6, 6], view.plants[4, 7], view.food[6, 6]) == (10 * ONE, 0, 10 * ONE)
     assert (view.heads[4, 4], view.others.sum()) == (8, 0)
-    assert (view.swarm_ids.tolist(), view.swarm_population.tolist(), view.budget) == ([1], [8], 10 * ONE)
+    assert (view.swarm_id.tolist(), view.swarm_population.tolist(), view.budget) == ([1], [8], 10 * ONE)
 
 
 @pytest.mark.parametrize("policy", ["idle", "random", "greedy"])
