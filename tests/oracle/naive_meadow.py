@@ -1,15 +1,18 @@
 """One step of a meadow, slow and obvious: inputs, flow field, lifecycle, links and termination.
 
-Written from docs/meadow-rules.md alone, as are naive_state.py, naive_swarms.py and naive_signalling.py beside it.
+Written from docs/meadow-rules.md alone, as are naive_state.py, naive_swarms.py, naive_signalling.py and naive_sight.py
+beside it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from sim.worlds.meadow.config import MeadowConfig
 from sim.worlds.meadow.layout import DrawPhase, HeadLoss, LossCause
 from sim.worlds.meadow.species import Flora
 
+from oracle.naive_sight import sight
 from oracle.naive_signalling import signalling
 from oracle.naive_state import DIRECTIONS, ONE, Entity, NaiveState, pick
 from oracle.naive_swarms import divide, interaction
@@ -33,6 +36,10 @@ KINDS = {  # In the order that sorts inputs, each with its values in the order t
 class NaiveMeadow(NaiveState):
     """A meadow that does what the rules say, entity by entity and cell by cell."""
 
+    def __init__(self, config: MeadowConfig) -> None:
+        super().__init__(config)
+        sight(self)
+
     def step(self, inputs: list[Input]) -> None:
         """Advance by one tick. inputs: valid ones, with the keys of their kind and nothing else needed."""
         self.tick += 1
@@ -44,6 +51,7 @@ class NaiveMeadow(NaiveState):
         self._lifecycle()
         interaction(self)
         signalling(self)
+        sight(self)
 
     def ended(self) -> str | None:
         """The first reason to end that holds now, or None."""

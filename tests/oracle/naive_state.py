@@ -72,6 +72,8 @@ class NaiveState:
         self.signals = [self.grid() for substance in config.substances if substance.kind == "signal"]
         self.toxins = [self.grid() for substance in config.substances if substance.kind == "toxin"]
         self.wind = [self.grid(config.wind.east), self.grid(config.wind.south)]
+        self.last_seen = [self.grid(-1) for _ in self.players]
+        self.seen_plants, self.seen_food, self.seen_others = ([self.grid() for _ in self.players] for _ in range(3))
         self._place_plants()
         self._place_swarms()
         for plant in self.living("plants"):
@@ -223,6 +225,9 @@ class NaiveState:
             "biotope.toxins": self.toxins,
             "biotope.wind": self.wind,
         }
+        if self.players:
+            values |= {"sight.last_seen": self.last_seen, "sight.plants": self.seen_plants}
+            values |= {"sight.food": self.seen_food, "sight.others": self.seen_others}
         for entry in make_schema(self.config).entries:
             if isinstance(entry, Table):
                 for column in entry.columns:

@@ -4,6 +4,7 @@ from importlib.resources import files
 from typing import Any
 
 from sim.kernel.registry import Config, InputSource, World
+from sim.worlds.choreography import training
 from sim.worlds.choreography.config import read_config
 from sim.worlds.choreography.simulation import WORLD_NAME, WORLD_VERSION, Choreography, summarize
 
@@ -24,6 +25,8 @@ WORLD = World(
     inputs=_inputs,
     summarize=summarize,
     scenarios=files(__name__) / "scenarios",
+    observations={"role": training.observe_role},
+    agents=training.agents,
 )
 
 __all__ = ["WORLD", "Choreography"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgpack
 
+from sim.kernel.registry import Readable
 from sim.kernel.state import State
 from sim.worlds.choreography.projection import Choose, Program, Send
 
@@ -35,7 +36,7 @@ def find_channels(programs: Sequence[Program], sessions: int) -> dict[Channel, i
     return {channel: number for number, channel in enumerate(channels)}
 
 
-def read_buffers(state: State) -> list[list[Waiting]]:
+def read_buffers(state: Readable) -> list[list[Waiting]]:
     """The queues."""
     queues: list[list[Waiting]] = msgpack.unpackb(state.blob(FIELD), strict_map_key=False)
     return queues
