@@ -12,6 +12,7 @@ from sim.worlds.choreography.buffers import find_channels, read_buffers
 from sim.worlds.choreography.config import read_config
 from sim.worlds.choreography.payload import number_count, to_numbers
 from sim.worlds.choreography.projection import Choose, Program, Receive, Send
+from sim.worlds.choreography.q32 import saturate
 
 NO_MESSAGE = -1
 
@@ -47,7 +48,7 @@ def observe_role(config: Config, agent: str) -> Observe:
             if messages:
                 _, label, payload = messages[0]
                 next_label[row] = labels.get(label, len(labels))
-                numbers = to_numbers(payload)[:width]
+                numbers = [saturate(number) for number in to_numbers(payload)][:width]  # A tape may hold any number.
                 next_payload[row, : len(numbers)] = numbers
         return {
             "tick": np.int64(state["tick"]),
