@@ -82,10 +82,10 @@ def _step_timed(simulation: Any, inputs: Any, phases_s: dict[str, float]) -> Non
 
 def show(results: list[Result]) -> list[list[str]]:
     """The table's rows: heading first."""
-    phases = list(results[0].phases_s)
+    phases = list(dict.fromkeys(phase for one in results for phase in one.phases_s))  # Not all have sight.
     rows = [["scenario", "ticks", "ticks/s", "recorded", "bytes a tick", *(f"{phase}, ms" for phase in phases)]]
     for one in results:
-        each = [f"{one.phases_s[phase] / one.ticks * 1e3:.2f}" for phase in phases]
+        each = [f"{one.phases_s.get(phase, 0.0) / one.ticks * 1e3:.2f}" for phase in phases]
         speeds = [f"{one.ticks / one.plain_s:,.0f}", f"{one.ticks / one.recorded_s:,.0f}"]
         rows.append([one.name, f"{one.ticks:,}", *speeds, f"{one.tape_bytes / one.ticks:,.0f}", *each])
     return rows
