@@ -55,7 +55,7 @@ def run_and_report(
     seconds = time.perf_counter() - start_s
     if not quiet:
         try:
-            end = None if stopped is not None else _end_of(recorder, course, last_tick)
+            end = None if stopped is not None else outcome_at(recorder, course, last_tick)
             _print_summary(recorder, course, recorder.tick - start_tick, seconds, stopped=stopped, end=end)
         except (OSError, RecordingError) as error:  # Somebody has taken the file away: the run is over all the same.
             say_aside(f"warning: {recorder.path}: {error}")
@@ -114,7 +114,7 @@ def _run_ticks(
                             watch(recorder.simulation, tick)
                         if tick % PROGRESS_TICKS == 0:
                             show(tick - first_tick + 1)
-                        if _end_of(recorder, course, last_tick) is not None:
+                        if outcome_at(recorder, course, last_tick) is not None:
                             break
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             except KeyboardInterrupt:
@@ -122,7 +122,7 @@ def _run_ticks(
                 stopped = _Stopped("interrupted", INTERRUPTED)
             except _Stopped as told:
                 stopped = told
-            recorder.close({"reason": stopped.reason} if stopped else _end_of(recorder, course, last_tick))
+            recorder.close({"reason": stopped.reason} if stopped else outcome_at(recorder, course, last_tick))
     finally:
         signal.signal(signal.SIGTERM, before)
     return stopped
@@ -138,7 +138,7 @@ def _step(recorder: Recorder, course: Course, tick: int) -> None:
         raise UsageError(f"{course.file}: the inputs of tick {tick} are refused: {error}") from None
 
 
-def _end_of(recorder: Recorder, course: Course, last_tick: int) -> dict[str, Any] | None:
+def outcome_at(recorder: Recorder, course: Course, last_tick: int) -> dict[str, Any] | None:
     """Why the run is over as of the present tick, as the tape's outcome; None if it is not."""
     tick = recorder.tick
     if tick >= last_tick:

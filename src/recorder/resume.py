@@ -89,10 +89,10 @@ def resume_in(
         assembled, ios, begun = _read(files, os.fspath(path))
         settings = settings_of(assembled)
         adapted = (
-            restage(simulation, assembled.meta.get("scenario")) if simulation is not None else _make_world(assembled)
+            restage(simulation, assembled.meta.get("scenario")) if simulation is not None else make_world(assembled)
         )
         find_source(adapted, changes)
-        keyframe_tick = _restore_last_tick(assembled, adapted, progress)
+        keyframe_tick = restore_last_tick(assembled, adapted, progress)
         if begun is not None:
             _take_away(files, ios.pop(begun), begun)
         session, torn_file = _open_for_writing(files, ios, assembled, settings)
@@ -184,7 +184,11 @@ def _pieces(io: IO, start: int, end: int) -> Iterator[bytes]:
         start += len(piece)
 
 
-def _make_world(assembled: Assembled) -> Simulation:
+def make_world(assembled: Assembled) -> Simulation:
+    """The simulation that a tape names, in whatever state.
+
+    Raises TypeError if it names none, UnknownWorldError, ConfigError.
+    """
     match assembled.meta.get("world"):
         case {"name": str(name), "config": dict(config)}:
             world = find_world(name)
@@ -195,8 +199,8 @@ def _make_world(assembled: Assembled) -> Simulation:
     )
 
 
-def _restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:
-    """Put the simulation into the state of the last tick; the keyframe's tick from which it came."""
+def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:
+    """Put the simulation into the state of the last tick; the keyframe's tick from which it came. Raises as resume does."""
     recording = assembled.recording
     last_tick = recording.last_tick
     why: Exception = MissingTickError(last_tick, "there is no keyframe before it", damaged=True)
