@@ -28,6 +28,7 @@ from recorder.console import (
 )
 from recorder.courses import Course, course_of, read_players
 from recorder.factories import load_factory
+from recorder.generate_command import generate
 from recorder.going_on import goal_of, plan_for
 from recorder.options import Deterministic, Durability, From, Inputs, Keep, Quiet, Sim, Split, Sync
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
@@ -50,7 +51,8 @@ app = App(
     "  record run my.toml -o my.tape --ticks 10000 --seed 3\n"
     "  record resume my.tape            go on after a crash, in the same tape\n"
     "  record batch arms-race --seeds 0..63 -o runs\n"
-    "  record sweep my.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1 -o lossy",
+    "  record sweep my.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1 -o lossy\n"
+    "  record generate arms-race --seeds 0..63 --player caterpillar=greedy,random -o runs",
     help_format="plaintext",
     version=version,
     suppress_keyboard_interrupt=False,
@@ -268,6 +270,7 @@ def _new_path(name: str) -> Path:
 
 app.command(batch)
 app.command(sweep)
+app.command(generate)
 
 
 @app.command

@@ -38,6 +38,7 @@ from replayer.explain_command import explain
 from replayer.export_commands import export, plot
 from replayer.extract_command import extract_tapes
 from replayer.files import reading, write_state_whole, writing
+from replayer.ls_command import ls
 from replayer.options import STATUS_CODES, DumpFolder, Json, Output, Sim
 from replayer.overview import print_tape, tape_facts
 from replayer.repair import NothingToRepairError, repair_tape
@@ -62,6 +63,7 @@ app = App(
     "  replay tail run.tape                   follow a recording while it runs\n"
     "  replay plot run.tape -o run.png        populations, energies, deaths\n"
     "  replay diff one.tape other.tape        where two recordings part\n"
+    "  replay ls runs --stats                 which runs a folder holds\n"
     "  replay results ambush.tape             what a scenario's run came to\n"
     "  replay compare lossy-1 lossy-2         two sweeps, or two tapes by their events\n"
     "  replay export run.tape --telemetry -o run.csv\n"
@@ -363,6 +365,7 @@ app.command(plot)
 app.command(diff)
 app.command(results)
 app.command(compare)
+app.command(ls)
 
 # --- inside
 

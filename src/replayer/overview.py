@@ -149,6 +149,9 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
 def outcome_text(outcome: Any) -> str:
     """Why a recording ended, in words; outcome: as to_json gives it."""
     match outcome:
+        case {"scores": dict(scores), **rest} if rest:
+            told = ", ".join(f"{name} {score}" for name, score in scores.items())
+            return f"{outcome_text(rest)}; scores: {told}"
         case {"reason": "ticks", "ticks": int(ticks), **rest} if not rest:
             return f"after {counted(ticks, 'tick')}, as asked"
         case {"reason": "exception", "exception": str(exception), **rest} if not rest:
