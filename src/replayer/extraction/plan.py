@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from recorder.console import CORRUPT, UNREADABLE
+from recorder.corpus.looking import SCORES, plain_scores
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.block import Kind
 from replayer.desync.certificate import tape_digest
@@ -41,7 +42,7 @@ class Source:
         digest: SHA-256 of its files, see certificate.tape_digest. status: of the tape.
         first_tick, last_tick: that can be had.
         reason: why the recording ended; "" if that is not known. is_end: whether it is the world's own end.
-        scores: by agent, at the last tick; empty if nobody knows.
+        scores: by agent, at the last tick: as the sealed tape has them, or as its world says; empty if nobody knows.
         world: what the tape says of it; None for a simulation of the user's.
         lost_first: the first tick that the tape knew of; ticks from there to first_tick are lost.
         split: to which it belongs; "" without splits.
@@ -183,6 +184,9 @@ def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool
             known,
             lost_first=_first_known(tape) if is_corrupt else tape.first_tick,
         )
+    told = outcome.get(SCORES)
+    if not is_corrupt and isinstance(told, dict) and told:
+        return attrs.evolve(source, scores=plain_scores(told))
     return attrs.evolve(source, scores=_scores(source)) if scores_wanted and factory is None else source
 
 
