@@ -30,7 +30,7 @@ from recorder.courses import Course, course_of, read_players
 from recorder.factories import load_factory
 from recorder.generate_command import generate
 from recorder.going_on import goal_of, plan_for
-from recorder.options import Deterministic, Durability, From, Inputs, Keep, Quiet, Sim, Split, Sync
+from recorder.options import Deterministic, Durability, Events, From, Inputs, Keep, Quiet, Sim, Split, Sync
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.resume import resume as resume_tape
 from recorder.scenarios.checkpoints import resume_checkpoint
@@ -79,6 +79,7 @@ def run(
     blame: Literal["auto", "fields", "phases", "none"] = "auto",
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     inputs: Inputs = None,
+    events: Events = None,
     sim: Sim = None,
     start: From = None,
     realtime: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
@@ -129,8 +130,8 @@ def run(
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = read_players(player or [])
     course = _course(loaded, players, inputs, sim)
-    settings |= {"deterministic": deterministic, "changes": changes, "notes": _notes(tick_count, players, inputs)}
-    recorder = _start(output, loaded, settings, start)
+    settings |= {"deterministic": deterministic, "changes": changes, "events": events}
+    recorder = _start(output, loaded, settings | {"notes": _notes(tick_count, players, inputs)}, start)
     _say_what(loaded, tick_count, recorder, quiet=quiet, is_named=output is not None)
     found = Violations()
     code = _attend(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
@@ -183,7 +184,7 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], star
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
     try:
-        make_settings(**{key: value for key, value in settings.items() if key not in {"changes", "notes"}})
+        make_settings(**{key: value for key, value in settings.items() if key not in {"changes", "notes", "events"}})
         if start is not None:
             resume_checkpoint(start, simulation)
         if output is None:

@@ -44,6 +44,15 @@ Deterministic = Annotated[
         "with --durability block, lose more than they would else.",
     ),
 ]
+Events = Annotated[
+    bool | None,
+    Parameter(
+        name="--events",
+        negative="--no-events",
+        help="Record what happens in each tick, such as births and deaths. By default for a scenario with a table "
+        "[scenario], and not for the world meadow alone: replay export --events makes them again from any tape.",
+    ),
+]
 Inputs = Annotated[
     Path | None,
     Parameter(

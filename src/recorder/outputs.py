@@ -13,7 +13,7 @@ import attrs
 from recorder.format.events import encode_tick
 from recorder.format.telemetry import Row, make_row
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, events_of, inner_of
+from sim.kernel.simulation import Simulation, ask_for_events, inner_of, tells_unasked
 
 
 @attrs.define(eq=False)
@@ -43,16 +43,21 @@ class TickOutput:
 class Outputs:
     """Asks a simulation for what it gives out."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, *, events: bool) -> None:
         self._telemetry: Callable[[], Any] | None = getattr(simulation, "telemetry", None)
-        self._events = events_of(simulation)
+        self._events = ask_for_events(simulation) if events else None
         self._name = type(inner_of(simulation)).__name__
         self._encoder = PlainEncoder()
 
     @classmethod
-    def of(cls, simulation: Simulation) -> Self | None:
-        """What asks this simulation; None if it gives nothing out, which is then all that a tick pays for."""
-        found = cls(simulation)
+    def of(cls, simulation: Simulation, event_stream: Any = None) -> Self | None:
+        """What asks this simulation; None if it gives nothing out, which is then all that a tick pays for.
+
+        event_stream: as in META, whether it is asked for events; None, or what a tape may say else, leaves it to the
+        simulation.
+        """
+        wanted = event_stream if isinstance(event_stream, bool) else tells_unasked(simulation)
+        found = cls(simulation, events=wanted)
         return None if found._telemetry is None and found._events is None else found
 
     def take(self, tick: int, *, made: bool = True) -> TickOutput:

@@ -76,6 +76,7 @@ class Recorder:
         split: int | str | None = None,
         deterministic: bool = False,
         blame: Blame = "auto",
+        events: bool | None = None,
         run_id: bytes | None = None,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
@@ -87,19 +88,18 @@ class Recorder:
             keyframe_interval_ticks: from one keyframe to the next, at least 1.
             full_every: one keyframe of so many is full.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
-                baseline), "audit" (both, and raise UnmarkedWriteError where they disagree), "auto" (marks if the
-                simulation says ``marks_writes``, else scan).
+                baseline), "audit" (both; UnmarkedWriteError where they disagree), "auto" (marks if it ``marks_writes``).
             durability: what a kill may cost: "tick" (nothing, by a journal beside the tape), "block" (up to a second; see
                 deterministic), "none" (what was not written yet; nothing is forced to the disk).
             sync: when to force the file to the disk: a time such as "1s" (the default), "block" (each block) or "never".
-            on_error: what to do when the disk refuses: "continue" (keep what fits into memory, try again, warn, write
-                down what was lost) or "raise" (WriterFailedError at the next call).
+            on_error: when the disk refuses: "continue" (in memory, trying again, noting what is lost) or "raise".
             keep: a ring: keep only the last so many ticks, or a time such as "60s".
             split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
             deterministic: the same simulation and inputs give the same bytes: no clock, no environment; the run id comes
                 from the content. A power cut, and a kill with durability "block", cost all since the last full block.
             blame: what frames say for a desync: "fields" (16 bits of each field's hash), "phases" (and of the state
                 after each phase), "none", "auto" (fields, up to 1 MiB of state).
+            events: whether to record what events() tells; by default where a simulation does unasked (see Simulation).
             run_id: 16 bytes; random by default.
             notes: plain data by name, for META.
 
@@ -123,7 +123,7 @@ class Recorder:
         adapted = as_simulation(simulation)
         make_source = find_source(adapted, changes)
         baseline = adapted.state.snapshot()
-        described = describe(simulation, adapted, settings, notes)
+        described = describe(simulation, adapted, settings, notes, events=events)
         meta = encode_small(described, "the description of the world")
         run_id = run_id or new_run_id(meta, baseline, deterministic=deterministic)
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
@@ -162,7 +162,7 @@ class Recorder:
         resumed: Resumed | None = None,
     ) -> None:
         self.simulation = simulation
-        self._outputs = Outputs.of(simulation)
+        self._outputs = Outputs.of(simulation, session.described.get("event_stream"))
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described

@@ -25,7 +25,7 @@ from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
-from sim.kernel.simulation import events_of, inner_of
+from sim.kernel.simulation import events_of, inner_of, tells_unasked
 from sim.kernel.state import Snapshot
 
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
@@ -68,8 +68,19 @@ class Resumed:
     journal_ticks: int
 
 
-def describe(simulation: object, adapted: Any, settings: Settings, notes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """META: what a reader needs to build the simulation again and to judge a difference."""
+def describe(
+    simulation: object,
+    adapted: Any,
+    settings: Settings,
+    notes: Mapping[str, Any] | None,
+    *,
+    events: bool | None = None,
+) -> dict[str, Any]:
+    """META: what a reader needs to build the simulation again and to judge a difference.
+
+    events: whether they are to be recorded; None leaves it to the simulation. Raises ValueError if it has none to tell,
+    TypeError for another value.
+    """
     origin = getattr(adapted, "origin", None)
     scenario = getattr(adapted, "scenario", None)
     # A scenario is around something that has a name; an empty one is one, too: its fields are in the state.
@@ -84,8 +95,12 @@ def describe(simulation: object, adapted: Any, settings: Settings, notes: Mappin
         "settings": attrs.asdict(settings),
         "notes": dict(notes or {}),
     }
+    if not isinstance(events, bool | None):
+        raise TypeError(f"events={events!r}: True, False or None was expected")
     if events_of(adapted) is not None:
-        described["event_stream"] = True
+        described["event_stream"] = tells_unasked(adapted) if events is None else events
+    elif events:
+        raise ValueError(f"events=True: {named.__qualname__} has no events() that could be recorded")
     if settings.blame == "phases":
         described["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from recorder.console import INCOMPLETE, SAME, UsageError, Whole, counted
-from replayer.choosing import choose, ensure_states, factory_of, world_of
+from replayer.choosing import choose, ensure_states, factory_of, note_version, world_of
 from replayer.export import FORMATS, write_table
 from replayer.export_events import write_events
 from replayer.files import reading, writing
 from replayer.options import Json, Sim
 from replayer.show import tick_range
+from replayer.spooled_events import events_again
 from replayer.tape import Tape
 from replayer.timeline import Timeline
 
@@ -33,11 +34,14 @@ def export(
     output: _Output,
     telemetry: Annotated[bool, Parameter(negative="")] = False,
     events: Annotated[bool, Parameter(negative="")] = False,
+    sim: Sim = None,
     as_json: Json = False,
 ) -> int:
     """Write tables out of a recording.
 
-    Example: replay export run.tape --telemetry -o run.csv
+    Examples:
+    replay export run.tape --telemetry -o run.csv
+    replay export run.tape --events -o births-and-deaths.parquet
 
     Parameters
     ----------
@@ -48,8 +52,11 @@ def export(
     telemetry
         The figures of each tick, one row a tick: what the simulation's telemetry() gave while it was recorded.
     events
-        What happened in each tick, one row an event: what the simulation's events() told while it was recorded. The exit
-        code is 3 if those of some ticks are not on the tape.
+        What happened in each tick, one row an event: what the simulation's events() told while it was recorded. If they
+        were not recorded, they are made again by re-simulating the tape. The exit code is 3 if those of some ticks are
+        not on a tape that has the others.
+    sim
+        module:factory of the simulation, to make events again for a tape that names no registered world.
     as_json
         Say what was written as a JSON object.
     """
@@ -59,8 +66,9 @@ def export(
         raise UsageError(f"{output}: a name that ends in {', '.join(FORMATS)} was expected")
     path = choose(tape)
     try:
-        write = _export_events if events else _export_telemetry
-        return write(path, output, as_json=as_json)
+        if events:
+            return _export_events(path, output, sim, as_json=as_json)
+        return _export_telemetry(path, output, as_json=as_json)
     except ModuleNotFoundError:
         raise _missing("writing Parquet", "pyarrow", "parquet") from None
 
@@ -77,24 +85,32 @@ def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
     return SAME
 
 
-def _export_events(path: Path, output: Path, *, as_json: bool) -> int:
-    with reading(path), Tape(path) as opened:
-        if not opened.has_events:
-            raise UsageError(f"{path} has no events: its simulation has no events(), or it was not recorded")
-        missing = opened.missing_event_ticks()
-        with writing(output):
-            try:
-                count, columns = write_events(opened.events, output)
-            except ValueError as error:
-                raise UsageError(f"{path}: {error}") from None
+def _export_events(path: Path, output: Path, sim: str | None, *, as_json: bool) -> int:
+    with reading(path), Tape(path) as opened, writing(output):
+        again = not opened.has_events
+        missing = [] if again else opened.missing_event_ticks()
+        if again:
+            ensure_states(opened)
+            note_version(opened)
+            with events_again(opened, factory_of(sim), output.parent, quiet=as_json) as tell:
+                count, columns = _write_events(path, tell, output)
+        else:
+            count, columns = _write_events(path, opened.events, output)
     if as_json:
         facts = {"path": str(output), "rows": count, "columns": columns, "missing_event_ticks": missing}
-        print(json.dumps(facts, indent=1))
+        print(json.dumps(facts | ({"made_again": True} if again else {}), indent=1))
     else:
-        print(f"{output}: {counted(count, 'event')}")
+        print(f"{output}: {counted(count, 'event')}" + (", made again by re-simulating" if again else ""))
         for first, last in missing:
             print(f"  not on the tape: the events of {tick_range(first, last)}", file=sys.stderr)
     return INCOMPLETE if missing else SAME
+
+
+def _write_events(path: Path, tell: Any, output: Path) -> tuple[int, list[str]]:
+    try:
+        return write_events(tell, output)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _telemetry(path: Path) -> dict[str, Any]:

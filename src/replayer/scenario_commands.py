@@ -109,7 +109,7 @@ def compare(
     with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
         for tape in (left, right):
             ensure_states(tape)
-            if not tape.has_events:
+            if not tape.could_tell_events:
                 raise UsageError(f"{tape.path} has no events: its simulation tells none; replay diff compares states")
         found = compare_tapes(left, right, (factory_of(sim), factory_of(sim)))
     if as_json:

@@ -225,6 +225,11 @@ class Tape:
         """Whether the recorded simulation told what happened in its ticks."""
         return self.meta.get("event_stream") is True or bool(event_blocks(self.recording))
 
+    @property
+    def could_tell_events(self) -> bool:
+        """Whether it told, or would have, had it been asked: the events that are not on the tape can be made again."""
+        return self.meta.get("event_stream") is False or self.has_events
+
     def events(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Event]]:
         """The events on the tape, each with its tick, in the order of the ticks and as they were told in each.
 
@@ -241,7 +246,7 @@ class Tape:
 
         Empty for a simulation without events. Reads all blocks of events.
         """
-        return missing_event_ticks(self.recording) if self.has_events else []
+        return missing_event_ticks(self.recording) if self.could_tell_events else []
 
     def check_blocks(self) -> list[RecordingError]:
         """Read every block whole, believing no index, and compare the seals; what is wrong. Raises nothing for damage.

@@ -32,8 +32,10 @@ class Simulation(Protocol):
     State.mark), ``origin`` (how to build it again, see registry.py), ``after_restore()``, called when the state was
     replaced from outside, ``telemetry()``, which gives the figures of the present tick by name, whole numbers or
     decimals, always of the same names, ``events()``, which gives what happened in the step just made as a list of dicts
-    of plain data with texts as keys, ``"kind"`` among them (output alone: no later step reads it), and ``ended()``, which
-    says why the run is over, as a short name and a sentence, or None.
+    of plain data with texts as keys, ``"kind"`` among them (output alone: no later step reads it), ``events_wanted``,
+    which is False at first where it costs time to collect them: then they are neither collected nor recorded until
+    somebody who is going to ask sets it to True, before the step (see ask_for_events), and ``ended()``, which says why
+    the run is over, as a short name and a sentence, or None.
     """
 
     state: State
@@ -193,6 +195,19 @@ def end_of(simulation: Any) -> tuple[str, str] | None:
     """Why the run is over as of the present tick: a short name and a sentence; None if it is not, or nobody can say."""
     ended: Callable[[], tuple[str, str] | None] | None = getattr(simulation, "ended", None)
     return ended() if ended is not None else None
+
+
+def tells_unasked(simulation: Simulation) -> bool:
+    """Whether the simulation tells its events without being told that they are wanted."""
+    return events_of(simulation) is not None and getattr(inner_of(simulation), "events_wanted", True) is not False
+
+
+def ask_for_events(simulation: Simulation) -> Callable[[], Any] | None:
+    """The simulation's own events(), which from the next step on is going to be asked; None if it has none."""
+    found, inner = events_of(simulation), inner_of(simulation)
+    if found is not None and hasattr(inner, "events_wanted"):
+        inner.events_wanted = True
+    return found
 
 
 def _as_mapping(saved: Any) -> Mapping[str, Any]:

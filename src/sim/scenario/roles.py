@@ -203,8 +203,8 @@ class InputRoles:
         return False
 
     def end_step(self) -> Sequence[Event]:
-        """What the world says that happened."""
-        own = events_of(self._world)
+        """What the world says that happened; nothing if it wants to be asked for it: a scenario has its own events."""
+        own = None if hasattr(inner_of(self._world), "events_wanted") else events_of(self._world)
         return own() if own is not None else ()
 
     has_channels = False

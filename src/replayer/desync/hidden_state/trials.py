@@ -26,7 +26,7 @@ from replayer.desync.hidden_state.sources import Answers, Sources
 from replayer.desync.hidden_state.transplant import Transplant
 from replayer.desync.hidden_state.walk import take_ambient
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore
+from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore, tells_unasked
 from sim.kernel.state import Snapshot
 
 CANDIDATES_MAX = 16  # So many are tried one by one; each costs a repetition of the period.
@@ -225,9 +225,10 @@ class Trials:
 
 
 def reader_names(simulation: Simulation) -> list[str]:
-    """The methods of a simulation that only tell something."""
+    """The methods of a simulation that only tell something, as it is now."""
     inner = inner_of(simulation)
-    return [name for name in ("telemetry", "events", "ended", "save") if callable(getattr(inner, name, None))]
+    names = ["telemetry", *(["events"] if tells_unasked(simulation) else []), "ended", "save"]
+    return [name for name in names if callable(getattr(inner, name, None))]
 
 
 def _read(copy: Simulation, readers: Sequence[str] | None) -> str | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sim.kernel.fixed_point import ONE
 from sim.kernel.keyed_random import KeyedRandom
 from sim.kernel.state import State
+from sim.worlds.meadow.chronicle import Chronicle
 from sim.worlds.meadow.config import MeadowConfig, Player
 from sim.worlds.meadow.dispersal import SeedRings
 from sim.worlds.meadow.layout import NEIGHBOURS, Parameter
@@ -56,6 +57,7 @@ class Ground:
         flora: constants of the plant species as arrays.
         players: by number of their herbivore species.
         ledger: where flows of energy are noted, if somebody keeps books.
+        chronicle: where it is noted what happens.
     """
 
     state: State
@@ -63,12 +65,13 @@ class Ground:
     flora: FloraTable
     players: dict[int, Player]
     ledger: Ledger | None
+    chronicle: Chronicle
 
     @staticmethod
     def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> Ground:
         """For a state of this configuration."""
         players = {config.herbivore_index(player.species): player for player in config.players}
-        return Ground(state, config, FloraTable.of(config), players, ledger)
+        return Ground(state, config, FloraTable.of(config), players, ledger, Chronicle(config))
 
     @property
     def random(self) -> KeyedRandom:

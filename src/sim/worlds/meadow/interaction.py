@@ -27,6 +27,7 @@ import numpy as np
 
 from sim.kernel.fixed_point import multiply
 from sim.worlds.meadow.biotope import write_energy
+from sim.worlds.meadow.chronicle import FED, HEADS_BORN, HEADS_LOST, Deed
 from sim.worlds.meadow.ground import Ground
 from sim.worlds.meadow.layout import DrawPhase, HeadLoss, LossCause, Parameter
 from sim.worlds.meadow.ledger import Flow
@@ -50,6 +51,7 @@ def run_interaction(ground: Ground) -> None:
     moves = ground.random.words(DrawPhase.MOVEMENT, ground.tick, ids)[:, 0].tolist()
     splits = ground.random.words(DrawPhase.MITOSIS, ground.tick, ids)[:, 0].tolist()
     pasture = _Pasture(ground, swarms)
+    mothers: list[int] = []
     daughters: list[Swarm] = []
     for swarm, move, split in zip(swarms, moves, splits, strict=True):
         herbivore = ground.config.herbivores[swarm.species]
@@ -59,11 +61,13 @@ def run_interaction(ground: Ground) -> None:
         if swarm.population:
             pasture.multiply(swarm, herbivore)
             if swarm.population >= herbivore.split_population:
+                mothers.append(swarm.id)
                 daughters.append(pasture.divide(swarm, split))
     pasture.write_back()
     for column in COLUMNS:
         state.set(f"swarms.{column}", rows, [getattr(swarm, column) for swarm in swarms])
-    remove_swarms_without_heads(state, rows)
+    remove_swarms_without_heads(ground, rows, HeadLoss.STARVATION)
+    ground.chronicle.swarms_born("mitosis", daughters, int(state["next_swarm_id"]), mothers)
     add_swarms(state, daughters)
 
 
@@ -79,6 +83,7 @@ class _Pasture:
         self._flow = state["biotope.flow"]
         self._capacity = ground.parameter(Parameter.CARRYING_CAPACITY)
         self._grazed: list[int] = []
+        self._deeds: list[Deed] | None = [] if ground.chronicle.is_open else None
         self._crowd: Counter[tuple[int, int]] = Counter()
         for swarm in swarms:
             self._crowd[swarm.x, swarm.y] += swarm.population
@@ -144,6 +149,7 @@ class _Pasture:
         if eaten:
             self._energy[row] = there - eaten
             self._grazed.append(row)
+            self._tell(FED, swarm, eaten)
             self._eaten += eaten
             swarm.energy += eaten
             swarm.repelled = 0
@@ -160,6 +166,7 @@ class _Pasture:
             swarm.energy = 0
             self._crowd[swarm.x, swarm.y] -= casualties
             self._starved[swarm.species] += casualties
+            self._tell(HEADS_LOST, swarm, casualties)
 
     def multiply(self, swarm: Swarm, herbivore: Herbivore) -> None:
         """New heads for energy that is left over; they hold it, so that none is lost or made."""
@@ -169,6 +176,12 @@ class _Pasture:
         swarm.population += born
         self._crowd[swarm.x, swarm.y] += born
         self._born[swarm.species] += born
+        if born:
+            self._tell(HEADS_BORN, swarm, born)
+
+    def _tell(self, kind: str, swarm: Swarm, amount: int) -> None:
+        if self._deeds is not None:
+            self._deeds.append((kind, swarm.id, swarm.species, amount))
 
     def divide(self, swarm: Swarm, word: int) -> Swarm:
         """Split off a daughter with half of everything, rounded down; she has no id yet."""
@@ -182,7 +195,7 @@ class _Pasture:
         return daughter
 
     def write_back(self) -> None:
-        """Mark the plants that were eaten from, write their energy to the layers, and count."""
+        """Mark the plants that were eaten from, write their energy to the layers, count, and tell."""
         rows = np.array(self._grazed, dtype=np.int64)
         state = self._ground.state
         state.mark("plants.energy", rows)
@@ -192,6 +205,8 @@ class _Pasture:
         lost[:, HeadLoss.STARVATION] += np.array(self._starved)
         write_changed(state, "heads_lost", lost)
         write_changed(state, "heads_born", state["heads_born"] + np.array(self._born))
+        if self._deeds is not None:
+            self._ground.chronicle.deeds(self._deeds, state["plants.id"][rows], self._species[rows])
         self._ground.note(Flow.GRAZING, self._eaten)
         self._ground.note(Flow.UPKEEP, self._used)
         self._ground.note(Flow.STARVATION, self._unpaid)

@@ -41,10 +41,12 @@ def run_lifecycle(ground: Ground) -> None:
     rows = rows_by_id(state, "plants")
     _grow(ground, rows)
     dying = state["plants.energy"][rows] < ground.flora.survival_threshold[state["plants.species"][rows]]
-    seedlings = _reproduce(ground, rows, dying)
+    mothers, *seedlings = _reproduce(ground, rows, dying)
     ground.note(Flow.DEAD_PLANTS, state["plants.energy"][rows[dying]])
+    ground.chronicle.plants_died(state, rows[dying])
     remove_plants(state, rows[dying])
     ground.note(Flow.SEEDLINGS, seedlings[-1])
+    ground.chronicle.plants_born(int(state["next_plant_id"]), seedlings[:3], mothers)
     add_plants(state, *seedlings)
     if ground.tick % ground.parameter(Parameter.LINK_INTERVAL) == 0:
         grow_links(ground)
@@ -69,8 +71,8 @@ def _grow(ground: Ground, rows: Values) -> None:
     ground.note(Flow.DROUGHT, np.maximum(before - after, 0))
 
 
-def _reproduce(ground: Ground, rows: Values, dying: npt.NDArray[np.bool_]) -> tuple[Values, Values, Values, Values]:
-    """Let parents pay; return species, x, y and energy of the seedlings, in the order of their parents' ids.
+def _reproduce(ground: Ground, rows: Values, dying: npt.NDArray[np.bool_]) -> tuple[Values, ...]:
+    """Let parents pay; return the parents' ids in their order, and species, x, y and energy of the seedlings.
 
     rows: of all plants in ascending id. dying: which of them die of their growth in this tick.
     """
@@ -103,7 +105,7 @@ def _reproduce(ground: Ground, rows: Values, dying: npt.NDArray[np.bool_]) -> tu
     state.set("plants.loss_cause", parents, LossCause.REPRODUCTION)
     state.set("plants.last_reproduction", parents, tick)
     ground.note(Flow.SEEDS, flora.seed_cost[species])
-    return species.astype(np.int64), x, y, flora.base_energy[species]
+    return state["plants.id"][parents], species.astype(np.int64), x, y, flora.base_energy[species]
 
 
 def _pass_drought(state: State) -> None:

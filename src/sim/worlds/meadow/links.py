@@ -31,6 +31,7 @@ def grow_links(ground: Ground) -> None:
         return
     link_plants(state, chosen)
     payers = np.array([row for pair in chosen for row in pair[:2]], dtype=np.int64)
+    ground.chronicle.linked(state, payers[::2], payers[1::2])
     state.set("plants.energy", payers, state["plants.energy"][payers] - cost)
     state.set("plants.loss_cause", payers, LossCause.LINK)
     ground.note(Flow.LINKS, cost * len(payers))

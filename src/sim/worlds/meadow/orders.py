@@ -44,6 +44,7 @@ def run_inputs(ground: Ground, inputs: Any) -> None:
     state = ground.state
     checked = sorted(_check(ground.config, item) for item in inputs or ())
     state.set("tick", 0, ground.tick + 1)
+    ground.chronicle.begin()
     for kind_index, *values in checked:
         match _KINDS[kind_index], values:
             case "plant", [species, x, y]:
@@ -73,7 +74,9 @@ def run_inputs(ground: Ground, inputs: Any) -> None:
 def _plant(ground: Ground, species: int, x: int, y: int) -> None:
     if ground.state["biotope.occupant"][y, x] == 0:
         energy = ground.config.flora[species].base_energy
-        add_plants(ground.state, *(np.array([value], dtype=np.int64) for value in (species, x, y, energy)))
+        seedling = [np.array([value], dtype=np.int64) for value in (species, x, y, energy)]
+        ground.chronicle.plants_born(int(ground.state["next_plant_id"]), seedling[:3], None)
+        add_plants(ground.state, *seedling)
         ground.note(Flow.PLACED_PLANTS, energy)
 
 
@@ -111,7 +114,8 @@ def _cull(ground: Ground, rows: Rows, percent: int) -> None:
         place = int(state["swarms.species"][row]) * len(HeadLoss) + HeadLoss.CULL
         state["heads_lost"].reshape(-1)[place] += count
         state.mark("heads_lost", place)
-    remove_swarms_without_heads(state, rows)
+    ground.chronicle.heads_lost(state, rows, lost, HeadLoss.CULL)
+    remove_swarms_without_heads(ground, rows, HeadLoss.CULL)
 
 
 def _command(ground: Ground, kind: str, swarm_id: int, direction: int = 0) -> None:
@@ -134,7 +138,7 @@ def _spawn(ground: Ground, species: int, x: int, y: int, population: int) -> Non
     if player is None or not len(_swarms_near(ground, species, x, y, player.sight)):
         return
     if _pay(ground, species, player.spawn_cost * population):
-        release_swarm(ground, species, x, y, population)
+        release_swarm(ground, species, x, y, population, by="spawn")
 
 
 def _pay(ground: Ground, species: int, cost: int) -> bool:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from sim.kernel.fixed_point import ONE, PLACES, multiply
 from sim.worlds.meadow.biotope import write_energy
+from sim.worlds.meadow.chronicle import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.conditions import CONCENTRATION_MAX
 from sim.worlds.meadow.ground import Ground, Values
 from sim.worlds.meadow.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
@@ -74,7 +75,9 @@ def _owner_rows(ground: Ground, rows: Values) -> Values:
 
 def _remove_orphans(ground: Ground) -> None:
     rows = rows_by_id(ground.state, "substances")
-    clear_rows(ground.state, "substances", _COLUMNS, rows[_owner_rows(ground, rows) < 0])
+    orphans = rows[_owner_rows(ground, rows) < 0]
+    ground.chronicle.substances(ENDED, ground.state, orphans, "owner_died")
+    clear_rows(ground.state, "substances", _COLUMNS, orphans)
 
 
 def _begin_substances(ground: Ground, firing: Firing) -> None:
@@ -82,7 +85,8 @@ def _begin_substances(ground: Ground, firing: Firing) -> None:
     synthesis = np.array([substance.synthesis_ticks for substance in ground.config.substances], np.int64)
     columns = {"synthesis": synthesis[numbers], "owner": owners, "substance": numbers}
     if len(owners):
-        add_entities(ground.state, "substances", "next_substance_id", columns, len(owners))
+        rows = add_entities(ground.state, "substances", "next_substance_id", columns, len(owners))
+        ground.chronicle.substances(BEGUN, ground.state, rows)
 
 
 def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
@@ -106,6 +110,8 @@ def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
     state.set("substances.active", rows, was_active | activated)
     by_row = np.zeros(state.count("substances"), np.bool_)
     by_row[rows] = triggered
+    ground.chronicle.substances(ACTIVE, state, rows[activated])
+    ground.chronicle.substances(ENDED, state, rows[removed], "faded")
     clear_rows(state, "substances", _COLUMNS, rows[removed])
     return by_row
 
@@ -134,6 +140,7 @@ def _pay_upkeep(ground: Ground, triggered: npt.NDArray[np.bool_]) -> Values:
         write_changed(state, "defence_cost", by_flora)
         write_energy(state, *plant_cells(state, payers), state["plants.energy"][payers])
         ground.note(Flow.DEFENCE, paid)
+    ground.chronicle.substances(ENDED, state, rows[~emits], "unpaid")
     clear_rows(state, "substances", _COLUMNS, rows[~emits])
     emitting: Values = rows[emits]
     return emitting
@@ -200,5 +207,6 @@ def _poison(ground: Ground) -> None:
         lost_heads = state["heads_lost"].copy()
         np.add.at(lost_heads[:, HeadLoss.TOXIN], species, killed)
         write_changed(state, "heads_lost", lost_heads)
+        ground.chronicle.heads_lost(state, rows, killed, HeadLoss.TOXIN)
     state.set("swarms.repelled", rows, repelled)
-    remove_swarms_without_heads(state, rows)
+    remove_swarms_without_heads(ground, rows, HeadLoss.TOXIN)

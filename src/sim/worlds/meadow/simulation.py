@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.fixed_point import ONE, PLACES, to_number
+from sim.kernel.messages import Event
 from sim.kernel.registry import Config, Origin
 from sim.kernel.simulation import Phase, run_phases
 from sim.kernel.state import Snapshot, State
@@ -72,7 +73,8 @@ class Meadow:
         return Phase(name, run_with_books, WRITES[name])
 
     def after_restore(self) -> None:
-        """The books begin anew with the state that was put in."""
+        """The books begin anew with the state that was put in; what has led to it is not known."""
+        self._ground.chronicle.forget()
         if self._ledger is not None:
             self._ledger.begin(self.state)
 
@@ -94,6 +96,25 @@ class Meadow:
     def telemetry(self) -> Mapping[str, int | float]:
         """The figures of the present tick, see telemetry.py."""
         return make_row(self.state, self.config)
+
+    @property
+    def events_wanted(self) -> bool:
+        """Whether events() is to tell of the steps from the next one on; not unless somebody says so."""
+        return self._ground.chronicle.wanted
+
+    @events_wanted.setter
+    def events_wanted(self, wanted: bool) -> None:
+        self._ground.chronicle.wanted = wanted
+
+    def events(self) -> list[Event]:
+        """What happened in the step just made, see chronicle.py; last, whether the run is over with it, and why.
+
+        Raises RuntimeError if that step was made without anybody wanting to know.
+        """
+        chronicle = self._ground.chronicle
+        end = self.ended() if chronicle.is_open else None
+        last: list[Event] = [{"kind": "ended", "reason": end[0], "text": end[1]}] if end is not None else []
+        return chronicle.events() + last
 
     def ended(self) -> tuple[str, str] | None:
         """Why the run is over as of the present tick, see termination.py: name and sentence; None if it is not."""

@@ -10,7 +10,7 @@ import numpy as np
 from sim.kernel.keyed_random import scale_words
 from sim.kernel.state import State
 from sim.worlds.meadow.ground import Ground
-from sim.worlds.meadow.layout import DrawPhase
+from sim.worlds.meadow.layout import DrawPhase, HeadLoss
 from sim.worlds.meadow.ledger import Flow
 from sim.worlds.meadow.tables import Rows, add_entities, clear_rows
 
@@ -49,16 +49,24 @@ def add_swarms(state: State, swarms: Sequence[Swarm]) -> None:
         add_entities(state, "swarms", "next_swarm_id", columns, len(swarms))
 
 
-def release_swarm(ground: Ground, species: int, x: int, y: int, population: int) -> None:
-    """Add a swarm with energy_min for each head."""
+def release_swarm(ground: Ground, species: int, x: int, y: int, population: int, by: str = "release") -> None:
+    """Add a swarm with energy_min for each head. by: the kind of input."""
     energy = ground.config.herbivores[species].energy_min * population
-    add_swarms(ground.state, [new_swarm(species, x, y, population, energy)])
+    swarm = new_swarm(species, x, y, population, energy)
+    ground.chronicle.swarms_born(by, [swarm], int(ground.state["next_swarm_id"]), [None])
+    add_swarms(ground.state, [swarm])
     ground.note(Flow.PLACED_SWARMS, energy)
 
 
-def remove_swarms_without_heads(state: State, rows: Rows) -> None:
-    """Free those of the rows whose swarm has no heads left. What energy they had must have been noted."""
-    clear_rows(state, "swarms", COLUMNS, rows[state["swarms.population"][rows] == 0])
+def remove_swarms_without_heads(ground: Ground, rows: Rows, loss: HeadLoss) -> None:
+    """Free those of the rows, in ascending id, whose swarm has no heads left, by what took the last ones.
+
+    What energy they had must have been noted.
+    """
+    state = ground.state
+    empty = rows[state["swarms.population"][rows] == 0]
+    ground.chronicle.swarms_died(state, empty, loss)
+    clear_rows(state, "swarms", COLUMNS, empty)
 
 
 def divide_swarm(ground: Ground, row: int) -> None:
@@ -71,7 +79,10 @@ def divide_swarm(ground: Ground, row: int) -> None:
     population, energy = (int(state[f"swarms.{column}"][row]) for column in ("population", "energy"))
     state.set("swarms.population", row, population - population // 2)
     state.set("swarms.energy", row, energy - energy // 2)
-    add_swarms(state, [new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)])
+    daughter = new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)
+    mother = int(state["swarms.id"][row])
+    ground.chronicle.swarms_born("split", [daughter], int(state["next_swarm_id"]), [mother])
+    add_swarms(state, [daughter])
 
 
 def heads_by_cell(ground: Ground, species: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
