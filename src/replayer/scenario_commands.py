@@ -109,8 +109,8 @@ def compare(
     with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
         for tape in (left, right):
             ensure_states(tape)
-            if not tape.could_tell_events:
-                raise UsageError(f"{tape.path} has no events: its simulation tells none; replay diff compares states")
+            if not tape.has_events and not tape.meta.get("scenario"):
+                raise UsageError(f"{tape.path} has no events: none were recorded; replay diff compares states")
         found = compare_tapes(left, right, (factory_of(sim), factory_of(sim)))
     if as_json:
         print(json.dumps(attrs.asdict(found), indent=1, default=repr))

@@ -253,7 +253,7 @@ def test_a_tape_that_cannot_be_resumed_gets_one_line(
     with pytest.MonkeyPatch.context() as patch:
         with Tape(Path("done.tape")) as done:
             meta = {**done.meta, "world": {**done.meta["world"], "name": "atlant"}}
-        patch.setattr("recorder.recorder.describe", lambda *_: meta)
+        patch.setattr("recorder.recorder.describe", lambda *_, **__: meta)
         with Recorder("atlantis.tape", Walkers()) as tape:
             tape.step()
     before = files(folder)

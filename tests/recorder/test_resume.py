@@ -219,7 +219,7 @@ def test_a_world_that_is_not_installed_is_named(tmp_path: Path) -> None:
     copy = tmp_path / "copy.tape"
     notes = {"world": {"name": "atlantis", "version": 1, "config": {}}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recorder.recorder.describe", lambda *_: described | notes)
+        patch.setattr("recorder.recorder.describe", lambda *_, **__: described | notes)
         with Tape(path) as tape:
             described = dict(tape.meta)
         with Recorder(copy, Walkers()) as other:

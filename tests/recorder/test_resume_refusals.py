@@ -96,8 +96,8 @@ def test_settings_that_cannot_be_are_called_corrupt(
     """Before anything is written, torn tail and journal included."""
     path, describe = tmp_path / "run.tape", recorder.recorder.describe
 
-    def describe_wrongly(*arguments: Any) -> dict[str, Any]:
-        described = describe(*arguments)
+    def describe_wrongly(*arguments: Any, **more: Any) -> dict[str, Any]:
+        described = describe(*arguments, **more)
         return {**described, "settings": {**described["settings"], **change}}
 
     with monkeypatch.context() as patch:
