@@ -21,6 +21,7 @@ from replayer.export import PART_SUFFIX
 from replayer.extraction.blocks import Block, shape_of
 from replayer.extraction.pairs import Pairs
 from replayer.extraction.plan import OUTCOMES, Part, Source, open_source
+from replayer.extraction.records import Row
 from replayer.extraction.request import Request
 from replayer.extraction.states import AGENT, RUN, StateCells, StateRows, Vocabulary
 from replayer.extraction.walking import Missing, Walker
@@ -30,6 +31,7 @@ from replayer.worlds import Factory, make_simulation
 from sim.kernel.registry import Readable
 
 BUFFER_BYTES = 32 << 20  # Rows are written when so much is collected: a row group; memory does not grow with a part.
+_ACTION_BYTES = 1 << 10  # An input as a dictionary.
 RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are.
 
 
@@ -91,20 +93,47 @@ class PartRecord:
     problems: list[str] = attrs.field(factory=list)
 
 
+@attrs.define
+class Losses:
+    """What could not be had of a part.
+
+    Attributes:
+        missing: samples. problems: of events, in words.
+    """
+
+    missing: list[Missing] = attrs.field(factory=list)
+    problems: list[str] = attrs.field(factory=list)
+
+
 def do_part(task: Task, part: Part, tell: Callable[[int], None]) -> PartRecord:
     """Extract one part. Raises ExtractionError, OSError, and what making the simulation raises."""
     source = task.sources[part.source]
     with open_source(source) as tape, _Output(task, part, source) as output:
-        walker_missing: list[Missing] = []
-        problems: list[str] = []
-        if {"states", "pairs", "actions"} & set(task.tables):
-            walker_missing = _walk(task, part, tape, output, tell)
-        if "events" in task.tables:
-            problems = _tell_events(task, part, tape, output)
-        return PartRecord(part.number, output.finish(), output.columns, walker_missing, problems)
+        losses = Losses()
+        for table, rows in rows_of_part(task, part, tape, tell, losses):
+            output.add(table, rows)
+        return PartRecord(part.number, output.finish(), output.columns, losses.missing, losses.problems)
 
 
-def _walk(task: Task, part: Part, tape: Tape, output: _Output, tell: Callable[[int], None]) -> list[Missing]:
+def rows_of_part(
+    task: Task,
+    part: Part,
+    tape: Tape,
+    tell: Callable[[int], None],
+    losses: Losses,
+    *,
+    buffer_bytes: int = BUFFER_BYTES,
+) -> Iterator[tuple[str, Block | list[Row]]]:
+    """What a part holds, table by table as it comes: a block, or rows of one of RECORDS. losses is filled on the way."""
+    if {"states", "pairs", "actions"} & set(task.tables):
+        yield from _walk(task, part, tape, tell, losses, buffer_bytes)
+    if "events" in task.tables:
+        yield from _events(task, part, tape, losses)
+
+
+def _walk(
+    task: Task, part: Part, tape: Tape, tell: Callable[[int], None], losses: Losses, buffer_bytes: int
+) -> Iterator[tuple[str, Block | list[Row]]]:
     source, request, labels = task.sources[part.source], task.request, task.labels()
     cursor = Cursor(tape, make_simulation(tape, task.factory))
     agents = task.agents[part.source]
@@ -114,9 +143,10 @@ def _walk(task: Task, part: Part, tape: Tape, output: _Output, tell: Callable[[i
     if "pairs" in task.tables and agents:
         pairs = Pairs(source, source.setting(task.factory), request, agents, task.encodings, labels)
     if "actions" in task.tables and agents:
-        actions = _Actions(task, source, agents, output, cursor)
-    if states is None and pairs is None and actions is None:
-        return []
+        actions = _Actions(task, source, agents, cursor)
+    tables = [table for table in (states, pairs, actions) if table is not None]
+    if not tables:
+        return
 
     def on_step(inputs: Any, state: Readable) -> None:
         if pairs is not None:
@@ -126,6 +156,7 @@ def _walk(task: Task, part: Part, tape: Tape, output: _Output, tell: Callable[[i
 
     whole = actions is not None or (pairs is not None and pairs.needs_steps)
     walker = Walker(cursor, on_step if whole else None)
+    losses.missing = walker.missing
     ends = [*part.ticks, *([part.then] if part.then is not None and (pairs or actions) else [])]
     if actions is not None and ends[-1] < part.last:
         ends.append(part.last)
@@ -134,23 +165,22 @@ def _walk(task: Task, part: Part, tape: Tape, output: _Output, tell: Callable[[i
             states.add(tick, cursor.state)
         if pairs is not None and (tick in part.ticks or tick == part.then):
             pairs.add(tick, cursor.state, follows=follows, opens=tick in part.ticks and tick != ends[-1])
-        for table in (states, pairs):
-            if table is not None and table.bytes > BUFFER_BYTES:
-                output.write(table.take())
+        for table in tables:
+            if table.bytes > buffer_bytes:
+                yield from table.take()
         tell(tick - part.ticks[0])
-    for table in (states, pairs):
-        if table is not None:
-            output.write(table.take())
-    return walker.missing
+    for table in tables:
+        yield from table.take()
 
 
 class _Actions:
     """The table of actions: each input of each agent in a row of its own."""
 
-    def __init__(self, task: Task, source: Source, agents: tuple[str, ...], output: _Output, cursor: Cursor) -> None:
+    def __init__(self, task: Task, source: Source, agents: tuple[str, ...], cursor: Cursor) -> None:
         setting = source.setting(task.factory)
         self._own = {agent: setting.own_inputs(agent) for agent in agents}
-        self._run, self._output, self._cursor = source.run, output, cursor
+        self._run, self._cursor = source.run, cursor
+        self.rows: list[Row] = []
 
     def on_step(self, inputs: Any, state: Readable) -> None:
         """The inputs of the step that the cursor makes next."""
@@ -160,7 +190,18 @@ class _Actions:
             items = sent if isinstance(sent, list | tuple) else [] if sent is None else [sent]
             for place, item in enumerate(items):
                 row = {RUN: self._run, "tick": self._cursor.tick + 1, AGENT: agent, "place": place}
-                self._output.tell("actions", _beside(row, item))
+                self.rows.append(_beside(row, item))
+
+    @property
+    def bytes(self) -> int:
+        """Of what is collected, roughly."""
+        return len(self.rows) * _ACTION_BYTES
+
+    def take(self) -> Iterator[tuple[str, list[Row]]]:
+        """What was collected, by table."""
+        if self.rows:
+            yield "actions", self.rows
+            self.rows = []
 
 
 def _beside(keys: dict[str, Any], item: Any) -> dict[str, Any]:
@@ -171,16 +212,15 @@ def _beside(keys: dict[str, Any], item: Any) -> dict[str, Any]:
     return keys | {f"own.{name}" if name in keys else name: value for name, value in plain.items()}
 
 
-def _tell_events(task: Task, part: Part, tape: Tape, output: _Output) -> list[str]:
-    """The events of a part's ticks; what could not be had."""
+def _events(task: Task, part: Part, tape: Tape, losses: Losses) -> Iterator[tuple[str, list[Row]]]:
+    """The events of a part's ticks."""
     run, next_tick = task.sources[part.source].run, part.first
     try:
         for tick, event in rebuild_events(tape, task.factory, part.first, part.last):
             next_tick = tick
-            output.tell("events", _beside({RUN: run, "tick": tick}, event))
+            yield "events", [_beside({RUN: run, "tick": tick}, event)]
     except RecordingError as error:
-        return [f"events from tick {next_tick:,} to {part.last:,}: {error}"]
-    return []
+        losses.problems.append(f"events from tick {next_tick:,} to {part.last:,}: {error}")
 
 
 class _Output:
@@ -203,27 +243,33 @@ class _Output:
                 file.close()
                 path.unlink(missing_ok=True)
 
-    def write(self, blocks: Iterator[tuple[str, Block]]) -> None:
-        """Add rows to tables of columns."""
+    def add(self, table: str, rows: Block | list[Row]) -> None:
+        """Add rows to a table."""
+        if isinstance(rows, list):
+            self._tell(table, rows)
+        else:
+            self._write(table, rows)
+
+    def _write(self, table: str, block: Block) -> None:
+        """Add rows to a table of columns."""
         from replayer.extraction.files import FILES  # noqa: PLC0415 - pyarrow is an extra, and only workers need it
 
-        for table, block in blocks:
-            if table not in self._open:
-                path = self._path(table, self._format)
-                self._open[table] = (path, FILES[self._format](path))
-                self.columns[table] = {name: shape_of(column).plain() for name, column in block.items()}
-                self._rows[table] = 0
-            self._open[table][1].write(block)
-            self._rows[table] += len(block["tick"])  # type: ignore[arg-type]
+        if table not in self._open:
+            path = self._path(table, self._format)
+            self._open[table] = (path, FILES[self._format](path))
+            self.columns[table] = {name: shape_of(column).plain() for name, column in block.items()}
+            self._rows[table] = 0
+        self._open[table][1].write(block)
+        self._rows[table] += len(block["tick"])  # type: ignore[arg-type]
 
-    def tell(self, table: str, row: dict[str, Any]) -> None:
-        """Add a row to a table of records, which waits in a file of its own until all columns are known."""
+    def _tell(self, table: str, rows: list[Row]) -> None:
+        """Add rows to a table of records, which wait in a file of their own until all columns are known."""
         if table not in self._open:
             path = self._path(table, "ndjson")
             self._open[table] = (path, path.open("w", encoding="utf-8", newline=""))
             self._rows[table] = 0
-        self._open[table][1].write(json.dumps(row, ensure_ascii=False) + "\n")
-        self._rows[table] += 1
+        self._open[table][1].writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        self._rows[table] += len(rows)
 
     def finish(self) -> dict[str, FileRecord]:
         """Close the files, and force them to the disk; what they are."""
