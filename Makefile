@@ -10,6 +10,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+TEST_GROUPS ?= test datasets  # Without datasets, what reads data sets by other packages is not tested.
 DEMO_TAPE := recordings/demo.tape
 
 .PHONY: demo test test-long test-pythons test-exact test-oldest lint bench clean
@@ -55,7 +56,7 @@ $(VENV)/.installed: pyproject.toml tools/make_venv.sh
 	touch $@
 
 $(VENV)/.tested: $(VENV)/.installed tools/get_kaitai.sh tools/kaitai/package-lock.json
-	$(BIN)/pip install --quiet --group test
+	$(BIN)/pip install --quiet $(TEST_GROUPS:%=--group %)
 	tools/get_kaitai.sh $(VENV)
 	touch $@
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run the tests, or those that are named, on every Python from 3.11 to 3.13 that is installed here, each in an
-# environment of its own.
+# environment of its own, without the packages that only read data sets.
 set -eu
 cd "$(dirname "$0")/.."
 found=0
@@ -9,10 +9,10 @@ for version in 3.11 3.12 3.13; do
         if "$candidate" -c 'import sys' 2>/dev/null; then
             echo "== $("$candidate" --version)"
             if [ $# -gt 0 ]; then
-                make --no-print-directory ".venv-$version/.tested" PYTHON="$candidate" VENV=".venv-$version"
+                make --no-print-directory TEST_GROUPS=test ".venv-$version/.tested" PYTHON="$candidate" VENV=".venv-$version"
                 ".venv-$version/bin/pytest" -n 2 --dist loadgroup "$@"
             else
-                make --no-print-directory test PYTHON="$candidate" VENV=".venv-$version"
+                make --no-print-directory test TEST_GROUPS=test PYTHON="$candidate" VENV=".venv-$version"
             fi
             found=$((found + 1))
             break

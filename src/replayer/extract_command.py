@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from recorder.console import NotNegative, Positive, UsageError, bytes_text, coun
 from replayer.choosing import choose, factory_of
 from replayer.desync.arithmetic import processor_count
 from replayer.extraction.extract import Extraction, extract, list_tapes
+from replayer.extraction.formats import FileFormat
 from replayer.extraction.request import ExtractionError, Request, read_range, read_splits
 from replayer.files import reading
 from replayer.options import Json, Sim
@@ -93,7 +95,14 @@ _Split = Annotated[
     str | None, Parameter(help="Shares of the runs, such as train=0.8,test=0.2; a run is in one split, whole.")
 ]
 _Seed = Annotated[NotNegative, Parameter(help="Of the choice that splits and balancing make.")]
-_Format = Annotated[Literal["parquet", "arrow"], Parameter(name="--format", help="Of the files.")]
+_Format = Annotated[
+    FileFormat,
+    Parameter(
+        name="--format",
+        help="parquet or arrow: files of all tables; zarr: a group for each table, but none for actions and events; "
+        "minari: an episode for each run and agent, of pairs alone, with one reward.",
+    ),
+]
 _Jobs = Annotated[
     Positive | None, Parameter(name=["--jobs", "-j"], help="Processes; by default one for each processor.")
 ]
@@ -168,10 +177,6 @@ def extract_tapes(
             )
     except ExtractionError as error:
         raise UsageError(str(error)) from None
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise UsageError("this needs pyarrow: pip install 'simulation-flight-recorder[parquet]'") from None
     _print(found, as_json=as_json)
     return found.code
 
@@ -212,5 +217,18 @@ def _print(found: Extraction, *, as_json: bool) -> None:
         print(f"  and {len(manifest['missing']) - SHOWN} more, see manifest.json", file=sys.stderr)
     first = next(iter(manifest["tables"]), None)
     if first is not None:
-        pattern = f"{found.path / first}/**/*.{manifest['format']}"
-        print(f"next: python -c \"import polars; print(polars.read_{_READERS[manifest['format']]}('{pattern}'))\"")
+        print(f"next: {_next_step(found, first)}")
+
+
+def _next_step(found: Extraction, table: str) -> str:
+    """A command that reads a table."""
+    file_format, told = found.manifest["format"], found.manifest["tables"][table]
+    if file_format == "zarr":
+        opening = f"xarray.open_zarr('{found.path / 'data.zarr'}', group='{told['groups'][0]}', consolidated=False)"
+        return f'python -c "import xarray; print({opening})"'
+    if file_format == "minari":
+        opening = f"minari.load_dataset('{told['datasets'][0]}').spec"
+        folder = shlex.quote(str(found.path))
+        return f'MINARI_DATASETS_PATH={folder} python -c "import minari; print({opening})"'
+    pattern = f"{found.path / table}/**/*.{file_format}"
+    return f"python -c \"import polars; print(polars.read_{_READERS[file_format]}('{pattern}'))\""

@@ -22,6 +22,7 @@ import attrs
 import numpy as np
 
 from replayer.export import PART_SUFFIX
+from replayer.extraction.formats import Store
 from replayer.extraction.plan import Part, Source
 from replayer.extraction.records import BATCH_ROWS, column_forms, read_rows
 from replayer.extraction.request import ExtractionError
@@ -133,7 +134,7 @@ def write_record_tables(task: Task, records: Sequence[PartRecord]) -> dict[str, 
         for file, source in zip(told, sources, strict=True):
             path = source.with_suffix(f".{task.format}")
             write_records(path, task.format, forms, read_rows([source]), BATCH_ROWS)
-            files.append(_described(task.folder, path, file.rows))
+            files.append({"rows": file.rows} | described_file(task.folder, path))
         found[table] = {
             "rows": sum(file.rows for file in told),
             "columns": {name: {"form": form} for name, form in forms.items()},
@@ -142,11 +143,25 @@ def write_record_tables(task: Task, records: Sequence[PartRecord]) -> dict[str, 
     return found
 
 
-def _described(folder: Path, path: Path, rows: int) -> dict[str, Any]:
+def assembled(
+    store: Store, building: Building, tables: dict[str, dict[str, Any]], sources: Sequence[Source]
+) -> dict[str, dict[str, Any]]:
+    """Build a store out of the Arrow files of the parts, which are gone then; what the manifest says of its tables.
+
+    Raises ExtractionError, OSError.
+    """
+    built = store.assemble(building.folder, building.target.name, tables, sources)
+    for table in tables:
+        shutil.rmtree(building.folder / table)
+    return built
+
+
+def described_file(folder: Path, path: Path) -> dict[str, Any]:
+    """What the manifest says of a file below folder, which is forced to the disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": str(path.relative_to(folder)), "rows": rows, "bytes": path.stat().st_size, "sha256": digest}
+    return {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": digest}
 
 
 def table_of(

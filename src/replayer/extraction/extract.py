@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
@@ -13,10 +13,12 @@ from recorder.console import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from replayer.extraction.dataset import (
     FORMAT_VERSION,
     Building,
+    assembled,
     table_of,
     versions,
     write_record_tables,
 )
+from replayer.extraction.formats import PARTS_FORMAT, Store, find_store
 from replayer.extraction.pairs import RAW, is_raw
 from replayer.extraction.plan import Looked, Part, Source, chosen_agents, look_at, make_parts
 from replayer.extraction.request import ExtractionError, Request
@@ -26,6 +28,10 @@ from replayer.forked import run_forked
 from replayer.options import STATUS_CODES, worst_code
 from replayer.tape import Tape
 from replayer.worlds import Factory
+
+if TYPE_CHECKING:
+    from replayer.extraction.streaming import StreamedDataset
+    from replayer.extraction.tables import Table
 
 Progress = Callable[[int, int], None]  # Ticks done so far, ticks in all.
 
@@ -49,9 +55,28 @@ class Extraction:
         """By table."""
         return {name: table["rows"] for name, table in self.manifest["tables"].items()}
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that have rows."""
+        return tuple(self.manifest["tables"])
 
+    def table(self, name: str, *, split: str | None = None) -> Table:
+        """A table, as Dataset(path).table() gives it."""
+        from replayer.extraction.reading import Dataset  # noqa: PLC0415 - pyarrow is an extra
+
+        return Dataset(self.path).table(name, split=split)
+
+
+Tapes = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+@overload
 def extract(
-    tapes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    tapes: Tapes, output: None = None, *, world: Factory | None = None, jobs: int = 1, **wanted: Any
+) -> StreamedDataset: ...
+@overload
+def extract(
+    tapes: Tapes,
     output: str | os.PathLike[str],
     *,
     world: Factory | None = None,
@@ -61,33 +86,62 @@ def extract(
     looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
     **wanted: Any,
-) -> Extraction:
+) -> Extraction: ...
+
+
+def extract(
+    tapes: Tapes,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    world: Factory | None = None,
+    jobs: int = 1,
+    file_format: str = "parquet",
+    progress: Progress | None = None,
+    looking: Callable[[int], None] | None = None,
+    command: Sequence[str] = (),
+    **wanted: Any,
+) -> Extraction | StreamedDataset:
     """Cut a data set out of tapes, or folders of tapes, into a new folder, output. An extraction that was stopped goes on.
 
+    Without output nothing is written: the tables of what is returned are made, part by part, when they are read.
+
     world: makes the simulation, for tapes that name no registered world. jobs: processes; the files are the same for any
-    number. file_format: "parquet" or "arrow". progress: called with ticks done and ticks in all; looking, before that, with how many tapes were looked at. command: for the
-    manifest. wanted: see Request.
+    number; tables that are not written are made in the process that reads them. file_format: "parquet", "arrow", "zarr"
+    or "minari". progress: called with ticks done and ticks in all; looking, before that, with how many tapes were looked
+    at. command: for the manifest. wanted: see Request.
 
     Raises ExtractionError for what cannot be; OSError; what opening a tape and making its simulation raises.
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
+    paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
+    store = find_store(file_format)
     import replayer.extraction.files  # noqa: F401, PLC0415 - once here, and not in each worker; pyarrow is an extra
 
-    paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
-    building = Building(Path(output))
+    building = Building(Path(output)) if output is not None else None
     looked = look_at(paths, request, world, jobs, looking or (lambda _: None))
     sources = looked.sources
-    task = _task(sources, request, world, building.folder, file_format)
+    folder = building.folder if building is not None else Path()
+    task = _task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
     parts = make_parts(sources, request)
     described = _described(sources, task, looked.notes)
+    if building is None:
+        from replayer.extraction.streaming import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
+
+        return StreamedDataset(task, parts, described | {"missing": _losses(sources, (), ())})
+    described["format"] = file_format
+    if store is not None:
+        store.ensure_fits(task)
+        described["versions"] |= store.versions()
     done = building.begin(described | {"parts": len(parts)})
-    records = _run(task, parts, done, building, jobs, progress)
+    records = _run(task, parts, done, building, jobs, progress, store)
     tables = {
         table: table_of(table, records, parts, sources)
         for table in dict.fromkeys(name for record in records for name in record.files)
         if table not in RECORDS
     }
     tables |= write_record_tables(task, records)
+    if store is not None:
+        tables = assembled(store, building, tables, sources)
     lost = _losses(sources, parts, records)
     manifest = described | {"tables": dict(sorted(tables.items())), "missing": lost, "command": list(command)}
     manifest["problems"] = [problem for record in records for problem in record.problems]
@@ -177,6 +231,7 @@ def _run(
     building: Building,
     jobs: int,
     progress: Progress | None,
+    store: Store | None,
 ) -> list[PartRecord]:
     waiting = [part for part in parts if part.number not in done]
     total = sum(map(_ticks, parts))
@@ -195,6 +250,9 @@ def _run(
         name=lambda part: f"extracted ticks {part.first} to {part.last} of {task.sources[part.source].name}",
     )
     for part, record in zip(waiting, results, strict=True):
+        for table, columns in record.columns.items():
+            if store is not None:
+                store.ensure_columns(table, columns)
         building.keep(record)
         done[record.number] = record
         finished += _ticks(part)

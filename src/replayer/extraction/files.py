@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -137,18 +137,30 @@ _RECORD_TYPES = {
 _RECORD_LABELS = ("run", "agent", "kind")  # Few different texts.
 
 
+def records_schema(forms: Mapping[str, str]) -> pa.Schema:
+    """Of records with columns of these forms, see records.py."""
+    return pa.schema([(name, _RECORD_TYPES[one]) for name, one in forms.items()])
+
+
+def records_to_arrow(
+    forms: Mapping[str, str], rows: Iterable[dict[str, Any]], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Records with columns of these forms; a missing value is null."""
+    schema, waiting = records_schema(forms), iter(rows)
+    while batch := list(itertools.islice(waiting, batch_rows)):
+        columns = [
+            pa.array([as_form(one, row.get(name)) for row in batch], _RECORD_TYPES[one]) for name, one in forms.items()
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def write_records(path: Path, form: str, forms: dict[str, str], rows: Iterable[dict[str, Any]], batch_rows: int) -> int:
-    """Write rows with columns of these forms (see records.py); how many they were. A missing value is null."""
-    schema = pa.schema([(name, _RECORD_TYPES[one]) for name, one in forms.items()])
-    count, waiting = 0, iter(rows)
-    with _record_writer(path, form, schema) as writer:
-        while batch := list(itertools.islice(waiting, batch_rows)):
-            columns = [
-                pa.array([as_form(one, row.get(name)) for row in batch], _RECORD_TYPES[one])
-                for name, one in forms.items()
-            ]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            count += len(batch)
+    """Write rows with columns of these forms; how many they were."""
+    count = 0
+    with _record_writer(path, form, records_schema(forms)) as writer:
+        for batch in records_to_arrow(forms, rows, batch_rows):
+            writer.write_batch(batch)
+            count += batch.num_rows
     return count
 
 

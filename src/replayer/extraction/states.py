@@ -128,6 +128,11 @@ class StateCells:
         }
 
 
+def long_tables(layout: Layout, names: Sequence[str]) -> list[str]:
+    """The names of the tables that StateCells makes. Raises ExtractionError."""
+    return sorted({_table_of(slot) for slot in chosen_slots(layout, names)})
+
+
 def _table_of(slot: Slot) -> str:
     """The name of the long table to which a field belongs."""
     if slot.owner is not None:

@@ -122,11 +122,15 @@ def rows_of_part(
     tell: Callable[[int], None],
     losses: Losses,
     *,
-    buffer_bytes: int = BUFFER_BYTES,
+    buffer_bytes: int | None = None,
 ) -> Iterator[tuple[str, Block | list[Row]]]:
-    """What a part holds, table by table as it comes: a block, or rows of one of RECORDS. losses is filled on the way."""
+    """What a part holds, table by table as it comes: a block, or rows of one of RECORDS. losses is filled on the way.
+
+    buffer_bytes: a block is made when so much is collected, BUFFER_BYTES unless told.
+    """
+    limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
     if {"states", "pairs", "actions"} & set(task.tables):
-        yield from _walk(task, part, tape, tell, losses, buffer_bytes)
+        yield from _walk(task, part, tape, tell, losses, limit)
     if "events" in task.tables:
         yield from _events(task, part, tape, losses)
 
