@@ -59,6 +59,51 @@ class Herd:
             state.set_blob("diary", f"tick {tick}; ".encode() * (draws[0] % 9))
 
 
+class Kinds:
+    """Fields of many dtypes and shapes, booleans among them, and a table that is often empty; inputs are numbers."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.state = State(
+            Schema(
+                Field("tick", "i8"),
+                Field("flag", "?"),
+                Field("mask", "?", (2, 3)),
+                Field("half", "f2", (4,)),
+                Field("byte", "u1", (2, 2, 2)),
+                Field("wide", "u8"),
+                Field("real", "f8", (3,)),
+                Table("ants", Field("place", "i2", (2,)), Field("carries", "?"), capacity=2),
+                Field("rng", "u8", (4,)),
+            )
+        )
+        RandomStream.seed(self.state["rng"], seed)
+        self._told: list[dict[str, Any]] = []
+
+    def step(self, inputs: Any) -> None:
+        state = self.state
+        drawn = RandomStream(state["rng"]).integers(0, 1000, 34)
+        state["tick"][...] += 1
+        state["flag"][...] = inputs % 3 == 0
+        state["mask"][:] = drawn[:6].reshape(2, 3) % 2
+        state["half"][:] = drawn[6:10] / 8
+        state["byte"][:] = drawn[10:18].reshape(2, 2, 2) % 256
+        state["wide"][...] = (1 << 63) + inputs
+        state["real"][:] = drawn[18:21] / 7
+        count = int(drawn[21]) % 6 - 2
+        state.truncate_rows("ants", 0)
+        if count > 0:
+            new = state.add_rows("ants", count)
+            state.set("ants.place", new, drawn[22:28].reshape(3, 2)[:count] - 500)
+            state.set("ants.carries", new, drawn[28 : 28 + count] % 2 == 0)
+        tick = int(state["tick"])
+        self._told = [{"kind": "came", "count": count}] if count > 0 else []
+        if tick % 10 == 0:
+            self._told.append({"kind": "bell", "loud": tick % 20 == 0, "share": tick / 8, "note": "déjà"})
+
+    def events(self) -> list[dict[str, Any]]:
+        return self._told
+
+
 class Saved:
     """A simulation in the save/load form, with a blob whose length changes and plain attributes."""
 

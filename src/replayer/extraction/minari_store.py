@@ -145,7 +145,7 @@ class _Building:
     def _look_over(self) -> dict[_Key, _Episode]:
         """All episodes, in the order in which they begin. Raises ExtractionError if one has a gap."""
         found: dict[_Key, _Episode] = {}
-        for batch in self._table.batches([RUN, TICK, AGENT, "ticks"]):
+        for batch in self._table.select(RUN, TICK, AGENT, "ticks"):
             columns = {name: values_of(batch, name, self._table.shapes[name]) for name in batch.schema.names}
             for run, tick, agent, ticks in zip(*(columns[name] for name in (RUN, TICK, AGENT, "ticks")), strict=True):
                 episode = found.setdefault((str(run), str(agent)), _Episode(len(found)))

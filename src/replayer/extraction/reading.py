@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
+from recorder.console import counted
 from recorder.errors import RecordingError
 from replayer.extraction.blocks import Shape
 from replayer.extraction.dataset import FORMAT_VERSION, MANIFEST
@@ -94,7 +95,7 @@ class Dataset:
         listed = [file for table in self.manifest["tables"].values() for file in table["files"]]
         wrong = [text for file in listed if (text := _difference(self.path, _to_file(file)))]
         if wrong:
-            more = f"; and {len(wrong) - SHOWN} more files" if len(wrong) > SHOWN else ""
+            more = f"; and {counted(len(wrong) - SHOWN, 'more file')}" if len(wrong) > SHOWN else ""
             raise DatasetError(f"{'; '.join(wrong[:SHOWN])}{more}")
 
 

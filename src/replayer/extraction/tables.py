@@ -73,10 +73,18 @@ class Table:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self._batches(None)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Record batches with these columns only. Raises ExtractionError for one that there is not."""
-        self._ensure_known(columns)
-        return self._batches(columns)
+    def select(self, *names: str) -> Table:
+        """The table with these columns only; the others are not read from files. Raises ExtractionError."""
+        self._ensure_known(names)
+
+        def describe() -> Columns:
+            shapes = {name: self._columns.shapes[name] for name in names}
+            return Columns(pa.schema([self.schema.field(name) for name in names]), shapes)
+
+        def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+            return self._batches(names if columns is None else columns)
+
+        return Table(self.name, describe, batches, self.rows)
 
     def reader(self) -> pa.RecordBatchReader:
         """All batches once, for what takes a pyarrow.RecordBatchReader."""

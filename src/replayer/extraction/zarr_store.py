@@ -95,7 +95,7 @@ def _write_table(path: Path, name: str, table: Table) -> None:
             count = 0
             lengths = np.zeros(rows, np.int64)
             at = 0
-            for batch in table.batches([column]):
+            for batch in table.select(column):
                 lengths[at : at + batch.num_rows] = pc.list_value_length(batch.column(column))
                 at += batch.num_rows
             count = int(lengths.sum())
@@ -108,7 +108,7 @@ def _write_table(path: Path, name: str, table: Table) -> None:
 
 
 def _values(table: Table, column: str, shape: Shape) -> Iterator[Array]:
-    for batch in table.batches([column]):
+    for batch in table.select(column):
         values = values_of(batch, column, shape)
         yield values.values if isinstance(values, Lists) else values
 
