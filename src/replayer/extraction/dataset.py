@@ -52,7 +52,11 @@ class Building:
         whole = json.loads(json.dumps(plan))
         path = self.folder / "plan.json"
         if path.exists():
-            if json.loads(path.read_text(encoding="utf-8")) != whole:
+            is_other = json.loads(path.read_text(encoding="utf-8")) != whole
+            if is_other and not any((self.folder / "done").iterdir()):
+                shutil.rmtree(self.folder)  # It failed at its first part, and was asked for otherwise then.
+                return self.begin(plan)
+            if is_other:
                 raise ExtractionError(
                     f"{self.folder} was begun with another request, or its tapes have changed since: "
                     "remove it, or give another name"
@@ -144,13 +148,13 @@ def write_record_tables(task: Task, records: Sequence[PartRecord]) -> dict[str, 
 
 
 def assembled(
-    store: Store, building: Building, tables: dict[str, dict[str, Any]], sources: Sequence[Source]
+    store: Store, building: Building, tables: dict[str, dict[str, Any]], task: Task
 ) -> dict[str, dict[str, Any]]:
     """Build a store out of the Arrow files of the parts, which are gone then; what the manifest says of its tables.
 
     Raises ExtractionError, OSError.
     """
-    built = store.assemble(building.folder, building.target.name, tables, sources)
+    built = store.assemble(building.folder, building.target.name, tables, task)
     for table in tables:
         shutil.rmtree(building.folder / table)
     return built

@@ -141,7 +141,7 @@ def extract(
     }
     tables |= write_record_tables(task, records)
     if store is not None:
-        tables = assembled(store, building, tables, sources)
+        tables = assembled(store, building, tables, task)
     lost = _losses(sources, parts, records)
     manifest = described | {"tables": dict(sorted(tables.items())), "missing": lost, "command": list(command)}
     manifest["problems"] = [problem for record in records for problem in record.problems]

@@ -7,11 +7,10 @@ out of which one process builds the store when all parts are done.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from replayer.extraction.plan import Source
 from replayer.extraction.request import ExtractionError
 from replayer.extraction.work import Task
 
@@ -38,7 +37,7 @@ class Store(Protocol):
     def ensure_columns(self, table: str, columns: Mapping[str, Mapping[str, Any]]) -> None:
         """Raises ExtractionError if the store cannot hold these; called as soon as a part is done."""
 
-    def assemble(self, folder: Path, name: str, tables: Tables, sources: Sequence[Source]) -> Tables:
+    def assemble(self, folder: Path, name: str, tables: Tables, task: Task) -> Tables:
         """Build the store out of the Arrow files below folder; what the manifest says of it.
 
         name: of the data set. What is left of a store that was begun is removed. Raises ExtractionError, OSError.

@@ -74,13 +74,13 @@ def versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("minari", "h5py")}
 
 
-def assemble(folder: Path, name: str, tables: Tables, sources: Sequence[Source]) -> Tables:
+def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
     """Build the data sets out of the Arrow files below folder; what the manifest says of them.
 
     Raises ExtractionError if an episode would have a gap, OSError.
     """
     built: Tables = {}
-    splits = list(dict.fromkeys(source.split for source in sources))
+    splits = [split for split, _ in task.request.splits] or [""]
     for table, told in tables.items():
         identities, listed = [], []
         for split in splits:
@@ -89,7 +89,7 @@ def assemble(folder: Path, name: str, tables: Tables, sources: Sequence[Source])
             if (folder / identity).exists():
                 shutil.rmtree(folder / identity)
             if rows.rows:
-                own = [source for source in sources if source.split == split]
+                own = [source for source in task.sources if source.split == split]
                 path = folder.resolve() / identity / "data"  # Minari joins a relative one to itself.
                 _Building(rows, own, identity).write(path)
                 identities.append(identity)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from zarr.codecs import ZstdCodec
 from replayer.extraction.blocks import Array, Lists, Shape
 from replayer.extraction.dataset import described_file
 from replayer.extraction.formats import PARTS_FORMAT, Tables
-from replayer.extraction.plan import Source
 from replayer.extraction.reading import file_table
 from replayer.extraction.request import ExtractionError
 from replayer.extraction.tables import Table, values_of
@@ -63,13 +62,13 @@ def versions() -> dict[str, str]:
     return {"zarr": metadata.version("zarr")}
 
 
-def assemble(folder: Path, name: str, tables: Tables, sources: Sequence[Source]) -> Tables:
+def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
     """Build the store out of the Arrow files below folder; what the manifest says of it. Raises OSError."""
     path = folder / STORE
     if path.exists():
         shutil.rmtree(path)
     zarr.create_group(path, attributes={"name": name})
-    splits = list(dict.fromkeys(source.split for source in sources))
+    splits = [split for split, _ in task.request.splits] or [""]
     built: Tables = {}
     for table, told in tables.items():
         groups = []
