@@ -2,12 +2,14 @@
 
 A ``python`` block is executed; an ``output`` block after it is what it must print. A ``console`` block is a session:
 what each line after ``$`` prints must match the lines below it. ``...`` stands for any text, since times, sizes and
-ids differ from run to run.
+ids differ from run to run. ``<!--- skip: start if(lacks("polars"), reason="…") -->`` leaves blocks out where a package
+is not installed, up to ``<!--- skip: end -->``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -17,7 +19,7 @@ from pathlib import Path
 
 from sybil import Sybil
 from sybil.example import Example
-from sybil.parsers.markdown import CodeBlockParser
+from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
 SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
 
@@ -69,6 +71,7 @@ def enter_folder(namespace: dict[str, object]) -> None:
     """Work in an empty folder, so that a page's files are its own."""
     import tempfile  # noqa: PLC0415 - only where a page is run
 
+    namespace["lacks"] = lambda *names: any(importlib.util.find_spec(name) is None for name in names)
     namespace["folder"] = tempfile.TemporaryDirectory()
     namespace["before"] = Path.cwd()
     os.chdir(namespace["folder"].name)  # type: ignore[attr-defined]
@@ -88,6 +91,7 @@ def leave_folder(namespace: dict[str, object]) -> None:
 
 pytest_collect_file = Sybil(
     parsers=[
+        SkipParser(),
         CodeBlockParser("python", run_python),
         CodeBlockParser("output", check_output),
         CodeBlockParser("console", run_console),
