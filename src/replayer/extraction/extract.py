@@ -30,8 +30,8 @@ from replayer.tape import Tape
 from replayer.worlds import Factory
 
 if TYPE_CHECKING:
-    from replayer.extraction.streaming import StreamedDataset
     from replayer.extraction.tables import Table
+    from replayer.extraction.unwritten import StreamedDataset
 
 Progress = Callable[[int, int], None]  # Ticks done so far, ticks in all.
 
@@ -125,7 +125,7 @@ def extract(
     parts = make_parts(sources, request)
     described = _described(sources, task, looked.notes)
     if building is None:
-        from replayer.extraction.streaming import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
+        from replayer.extraction.unwritten import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
 
         return StreamedDataset(task, parts, described | {"missing": _losses(sources, (), ())})
     described["format"] = file_format

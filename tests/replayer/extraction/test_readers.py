@@ -19,7 +19,7 @@ from replayer.extraction import plan, work
 from replayer.extraction.blocks import Lists
 from replayer.extraction.reading import DatasetError
 from replayer.extraction.request import ExtractionError
-from replayer.extraction.streaming import ExtractionWarning
+from replayer.extraction.unwritten import ExtractionWarning
 from sim import RandomStream
 
 from oracle.command_lines import files
