@@ -13,13 +13,18 @@ except ModuleNotFoundError as error:
 
 ensure_not_shadowed("recorder", __name__)
 
-from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402 - see above
+from typing import TYPE_CHECKING, Any  # noqa: E402 - see above
+
+from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402
 from replayer.desync.hidden_state.sync_test import SyncTest  # noqa: E402
 from replayer.tail import Tail  # noqa: E402
 from replayer.tape import Tape  # noqa: E402
 from replayer.timeline import SeekReport, Timeline  # noqa: E402
 from replayer.timeline import Timeline as open  # noqa: E402, A004, N813 - replayer.open is the documented name
 from replayer.verify import Report  # noqa: E402
+
+if TYPE_CHECKING:
+    from replayer.extraction.streaming import samples
 
 __all__ = [
     "DesyncError",
@@ -32,4 +37,15 @@ __all__ = [
     "Tape",
     "Timeline",
     "open",
+    "samples",
 ]
+
+_LATER = {"samples": "replayer.extraction.streaming"}  # Imported when they are first asked for.
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - only for what comes later
+
+    return getattr(import_module(_LATER[name]), name)

@@ -77,7 +77,7 @@ def extract(
     building = Building(Path(output))
     looked = look_at(paths, request, world, jobs, looking or (lambda _: None))
     sources = looked.sources
-    task = _task(sources, request, world, building.folder, file_format)
+    task = make_task(sources, request, world, building.folder, file_format)
     parts = make_parts(sources, request)
     described = _described(sources, task, looked.notes)
     done = building.begin(described | {"parts": len(parts)})
@@ -108,7 +108,7 @@ def list_tapes(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return found
 
 
-def _task(sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str) -> Task:
+def make_task(sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str) -> Task:
     """What all workers have in common, with what the request leaves open settled. Raises ExtractionError."""
     setting = sources[0].setting(world)
     tables = request.tables

@@ -23,7 +23,7 @@ from replayer.extraction.pairs import Pairs
 from replayer.extraction.plan import OUTCOMES, Part, Source, open_source
 from replayer.extraction.request import Request
 from replayer.extraction.states import AGENT, RUN, StateCells, StateRows, Vocabulary
-from replayer.extraction.walking import Missing, Walker
+from replayer.extraction.walking import Missing, OnStep, Walker
 from replayer.show import to_json
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
@@ -105,43 +105,69 @@ def do_part(task: Task, part: Part, tell: Callable[[int], None]) -> PartRecord:
 
 
 def _walk(task: Task, part: Part, tape: Tape, output: _Output, tell: Callable[[int], None]) -> list[Missing]:
-    source, request, labels = task.sources[part.source], task.request, task.labels()
     cursor = Cursor(tape, make_simulation(tape, task.factory))
+    agents, missing, on_step = task.agents[part.source], [], None
+    if "actions" in task.tables and agents:
+        on_step = _Actions(task, task.sources[part.source], agents, output, cursor).on_step
+    output.write(walk_part(task, part, cursor, missing, tell, on_step=on_step))
+    return missing
+
+
+def walk_part(
+    task: Task,
+    part: Part,
+    cursor: Cursor,
+    missing: list[Missing],
+    tell: Callable[[int], None],
+    *,
+    on_step: OnStep | None = None,
+    buffer_bytes: int = BUFFER_BYTES,
+    buffer_samples: int | None = None,
+) -> Iterator[tuple[str, Block]]:
+    """The rows of a part's states and pairs, by table, in blocks: of about buffer_bytes, or of buffer_samples at most.
+
+    missing: takes the samples that could not be had; complete when the last block was given. tell: called with how many
+    ticks were gone. on_step: called for each step up to the part's last tick.
+    Raises ExtractionError.
+    """
+    source, request, labels = task.sources[part.source], task.request, task.labels()
     agents = task.agents[part.source]
-    states, pairs, actions = None, None, None
+    states, pairs = None, None
     if "states" in task.tables:
         states = (StateCells if request.long else StateRows)(source.run, request.fields, labels)
     if "pairs" in task.tables and agents:
         pairs = Pairs(source, source.setting(task.factory), request, agents, task.encodings, labels)
-    if "actions" in task.tables and agents:
-        actions = _Actions(task, source, agents, output, cursor)
-    if states is None and pairs is None and actions is None:
-        return []
+    if states is None and pairs is None and on_step is None:
+        return
 
-    def on_step(inputs: Any, state: Readable) -> None:
+    def tell_step(inputs: Any, state: Readable) -> None:
         if pairs is not None:
             pairs.on_step(inputs, state)
-        if actions is not None:
-            actions.on_step(inputs, state)
+        if on_step is not None:
+            on_step(inputs, state)
 
-    whole = actions is not None or (pairs is not None and pairs.needs_steps)
-    walker = Walker(cursor, on_step if whole else None)
-    ends = [*part.ticks, *([part.then] if part.then is not None and (pairs or actions) else [])]
-    if actions is not None and ends[-1] < part.last:
+    whole = on_step is not None or (pairs is not None and pairs.needs_steps)
+    walker = Walker(cursor, tell_step if whole else None)
+    ends = [*part.ticks, *([part.then] if part.then is not None and (pairs or on_step) else [])]
+    if on_step is not None and ends[-1] < part.last:
         ends.append(part.last)
+    collected = 0
     for tick, follows in walker.samples(ends):
         if states is not None and tick in part.ticks:
             states.add(tick, cursor.state)
         if pairs is not None and (tick in part.ticks or tick == part.then):
             pairs.add(tick, cursor.state, follows=follows, opens=tick in part.ticks and tick != ends[-1])
+        collected += 1
+        is_enough = collected == buffer_samples
         for table in (states, pairs):
-            if table is not None and table.bytes > BUFFER_BYTES:
-                output.write(table.take())
+            if table is not None and (is_enough or table.bytes > buffer_bytes):
+                yield from table.take()
+        collected *= not is_enough
         tell(tick - part.ticks[0])
     for table in (states, pairs):
         if table is not None:
-            output.write(table.take())
-    return walker.missing
+            yield from table.take()
+    missing += walker.missing
 
 
 class _Actions:
