@@ -108,7 +108,9 @@ def list_tapes(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return found
 
 
-def make_task(sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str) -> Task:
+def make_task(
+    sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str
+) -> Task:
     """What all workers have in common, with what the request leaves open settled. Raises ExtractionError."""
     setting = sources[0].setting(world)
     tables = request.tables

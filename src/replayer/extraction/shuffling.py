@@ -17,7 +17,7 @@ from replayer.extraction.blocks import Block, Labels, Lists
 Array = npt.NDArray[Any]
 Chunk = Mapping[str, "Array | list[Array]"]  # Columns of equally many rows; a list where arrays differ in length.
 
-DRAINED_ROWS = 256  # The end of an epoch comes out in pieces, so that the buffer is never in memory twice.
+DRAINED_SHARE = 16  # The end of an epoch comes out in so many pieces, so that the buffer is never in memory twice.
 
 
 def to_chunk(block: Block) -> dict[str, Array | list[Array]]:
@@ -74,8 +74,9 @@ class ShuffleBuffer:
 
     def drain(self) -> Iterator[Chunk]:
         """All rows that are left."""
+        rows = max(1, len(self._live) // DRAINED_SHARE)
         while self._live:
-            yield self._take([self._draw() for _ in range(min(DRAINED_ROWS, len(self._live)))])
+            yield self._take([self._draw() for _ in range(min(rows, len(self._live)))])
 
     @property
     def _bytes(self) -> int:

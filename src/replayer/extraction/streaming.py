@@ -11,7 +11,6 @@ Invariants:
 
 from __future__ import annotations
 
-import copy
 import fnmatch
 import hashlib
 import os
@@ -38,6 +37,15 @@ CHUNK_SHARE = 16  # or until they take this part of its bytes.
 Sample = dict[str, Any]  # Arrays, NumPy numbers, texts.
 
 
+def _to_shard(shard: Sequence[int]) -> tuple[int, int]:
+    number, count = shard
+    return number, count
+
+
+def _to_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
 @attrs.frozen
 class Order:
     """In which order rows come.
@@ -54,9 +62,9 @@ class Order:
     seed: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     buffer_rows: int = attrs.field(default=4096, validator=attrs.validators.ge(1))
     buffer_bytes: int = attrs.field(default=256 << 20, validator=attrs.validators.ge(1))
-    shard: tuple[int, int] = attrs.field(default=(0, 1), converter=tuple)
+    shard: tuple[int, int] = attrs.field(default=(0, 1), converter=_to_shard)
     batch: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    columns: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(tuple))
+    columns: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(_to_columns))
 
     def __attrs_post_init__(self) -> None:
         number, count = self.shard
@@ -109,7 +117,9 @@ def samples(
         part
         for part in make_parts(sources, task.request, PART_STRIDES * request.stride)
         if (split is None or sources[part.source].split == split)
-        and (task.tables == ("states",) or (task.agents[part.source] and (part.then is not None or len(part.ticks) > 1)))
+        and (
+            task.tables == ("states",) or (task.agents[part.source] and (part.then is not None or len(part.ticks) > 1))
+        )
     ]
     return Samples(task, parts, order, looked.notes, epoch)
 
@@ -138,10 +148,8 @@ class Samples:
 
     def of_shard(self, number: int, count: int) -> Self:
         """The same rows as far as they belong to another shard."""
-        other = copy.copy(self)
-        other.order = attrs.evolve(self.order, shard=(number, count))
-        other.missing, other._skip, other._given = [], 0, 0
-        return other
+        order = attrs.evolve(self.order, shard=(number, count))
+        return type(self)(self._task, self._parts, order, self.notes, self.epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """How far the iteration is that is under way, as plain data."""

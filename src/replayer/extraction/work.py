@@ -106,7 +106,8 @@ def do_part(task: Task, part: Part, tell: Callable[[int], None]) -> PartRecord:
 
 def _walk(task: Task, part: Part, tape: Tape, output: _Output, tell: Callable[[int], None]) -> list[Missing]:
     cursor = Cursor(tape, make_simulation(tape, task.factory))
-    agents, missing, on_step = task.agents[part.source], [], None
+    agents, on_step = task.agents[part.source], None
+    missing: list[Missing] = []
     if "actions" in task.tables and agents:
         on_step = _Actions(task, task.sources[part.source], agents, output, cursor).on_step
     output.write(walk_part(task, part, cursor, missing, tell, on_step=on_step))

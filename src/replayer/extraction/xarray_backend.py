@@ -8,7 +8,6 @@ Invariant: each value is of a state that has the recorded hash; what cannot be h
 from __future__ import annotations
 
 import collections
-import json
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +30,7 @@ from replayer.timeline import Timeline
 from replayer.worlds import Factory, make_simulation
 from sim.kernel.registry import find_world
 from sim.kernel.schema import Blob, Layout, Table
+from sim.kernel.simulation import BESIDE
 from sim.kernel.state import Snapshot
 
 TICK = "tick"
@@ -81,6 +81,7 @@ class TapeBackend(BackendEntrypoint):  # type: ignore[misc]
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
         path = Path(filename_or_obj)
         with Tape(path) as tape:
+            _distrust_if_damaged(tape)
             make_simulation(tape, world)  # What does not fit is told now, and not when a variable is sliced.
             state = _first_state(tape)
             ticks, lost = _reachable(tape)
@@ -177,7 +178,9 @@ class States:
         wanted, places = np.unique(ticks, return_inverse=True)  # Ascending, each once: no tick is simulated twice.
         with self._lock:
             self._reads += 1
-            values = [_chosen(np.asarray(field.of(tick, self._state(tick)), field.dtype), key) for tick in wanted.tolist()]
+            values = [
+                _chosen(np.asarray(field.of(tick, self._state(tick)), field.dtype), key) for tick in wanted.tolist()
+            ]
         if not values:
             return np.empty((0, *_chosen(np.empty(field.shape, field.dtype), key).shape), field.dtype)
         found: Array = np.stack(values)
@@ -190,6 +193,7 @@ class States:
             return state
         if self._timeline is None:
             self._timeline = Timeline(self._path, self._world)
+            _distrust_if_damaged(self._timeline.tape)
         state = self._timeline.at(tick)
         # What this very read has kept stays: the next variable at the same ticks finds that much.
         while self._kept and self._bytes + state.arena.nbytes > self._cache_bytes:
@@ -218,6 +222,12 @@ def _chosen(value: Array, key: tuple[Any, ...]) -> Array:
     for axis in reversed(range(len(key))):
         value = value[(slice(None),) * axis + (key[axis],)]
     return value.copy()
+
+
+def _distrust_if_damaged(tape: Tape) -> None:
+    """What the index of a damaged tape hides may be there."""
+    if tape.status == "corrupt":
+        tape.distrust_index()
 
 
 def _first_state(tape: Tape) -> Snapshot:
@@ -259,8 +269,10 @@ def _chunks(tape: Tape, ticks: Array) -> tuple[int, ...]:
 def _describe(tape: Tape) -> dict[str, Any]:
     """What the tape says of its run, as far as it is of the kind that it should be."""
     meta = tape.meta
-    world = meta.get("world") if isinstance(meta.get("world"), dict) else {}
-    config = world.get("config") if isinstance(world.get("config"), dict) else {}
+    world = meta.get("world")
+    world = world if isinstance(world, dict) else {}
+    config = world.get("config")
+    config = config if isinstance(config, dict) else {}
     told = {
         "run": tape.run_id,
         "status": tape.status,
@@ -282,9 +294,13 @@ def _map_shape(tape: Tape, state: Snapshot) -> tuple[int, ...] | None:
 def _fields(layout: Layout, rows: Mapping[str, int]) -> tuple[dict[str, _Field], list[str]]:
     """The variables by name, and the columns that are left out. Raises ExtractionError for tables that there are not."""
     tables = {entry.name for entry in layout.schema.entries if isinstance(entry, Table)}
+    tables = {name for name in tables if not name.startswith(BESIDE)}
     strange = next((name for name in rows if name not in tables), None)
     if strange is not None:
         raise ExtractionError(f"rows: there is no table {strange}; tables: {', '.join(sorted(tables)) or 'none'}")
+    too_few = next((name for name, count in rows.items() if count < 0), None)
+    if too_few is not None:
+        raise ExtractionError(f"rows: {too_few} cannot have {rows[too_few]}")
     found, left_out = {}, []
     for slot in chosen_slots(layout, ()):
         if slot.owner is None:
