@@ -52,7 +52,8 @@ def record_run(path: Path, seed: int, ticks: int) -> None:
     world = scenario.world
     assert world.play is not None
     scripted, play = world.inputs(scenario.config), world.play(scenario.config, PLAYER, POLICY)
-    with recorder.Recorder(path, scenario.make(), durability="none") as tape:
+    # Deterministic, as the run's id, which decides whether it is held out, would be another one each time.
+    with recorder.Recorder(path, scenario.make(), deterministic=True, durability="none") as tape:
         for tick in range(1, ticks + 1):
             tape.step([*scripted(tick), *play(tick, tape.simulation.state)])
 
@@ -68,6 +69,7 @@ def read_decisions(folder: Path, split: str, workers: int) -> tuple[torch.Tensor
         splits=SPLITS,
         split=split,
         batch=64,
+        jobs=max(1, workers),
     )
     views, choices = [], []
     for batch in DataLoader(data, batch_size=None, num_workers=workers):
@@ -90,6 +92,7 @@ def around(food: npt.NDArray[Any], xs: npt.NDArray[Any], ys: npt.NDArray[Any]) -
 def train(views: torch.Tensor, choices: torch.Tensor, steps: int) -> torch.nn.Module:
     """A network that has seen so many batches of the decisions."""
     torch.manual_seed(1)
+    torch.set_num_threads(1)  # For so small a network more would only wait for each other.
     model = torch.nn.Sequential(torch.nn.Linear(9, 48), torch.nn.ReLU(), torch.nn.Linear(48, DIRECTIONS))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(steps):
@@ -100,7 +103,7 @@ def train(views: torch.Tensor, choices: torch.Tensor, steps: int) -> torch.nn.Mo
     return model
 
 
-def learn(folder: Path, runs: int = 7, ticks: int = 200, workers: int = 2, steps: int = 1500) -> Learnt:
+def learn(folder: Path, runs: int = 7, ticks: int = 150, workers: int = 2, steps: int = 1500) -> Learnt:
     """Record, read, train, and look at the runs that were held out."""
     for seed in range(1, runs + 1):
         record_run(folder / f"run-{seed}.tape", seed, ticks)

@@ -33,6 +33,7 @@ from replayer.worlds import Factory, make_simulation
 PART_STRIDES = 8  # A part has so many samples at least, so that what it shares with the next one costs little.
 CHUNK_ROWS_MAX = 256  # Rows are collected so many at a time before they go into the buffer,
 CHUNK_SHARE = 16  # or until they take this part of its bytes.
+OUTCOME = "outcome"
 
 Sample = dict[str, Any]  # Arrays, NumPy numbers, texts.
 
@@ -55,7 +56,8 @@ class Order:
         buffer_rows, buffer_bytes: how many rows are held back at most; the smaller one counts.
         shard: which one, from 0, and of how many.
         batch: rows in each of what is given; None gives single rows.
-        columns: which ones, as names or as patterns such as "obs.*"; None is all.
+        columns: which ones, as names or as patterns such as "obs.*"; None is all. Without outcome, the last state of each
+            tape need not be simulated before the first row.
     """
 
     shuffle: bool = True
@@ -70,6 +72,10 @@ class Order:
         number, count = self.shard
         if not 0 <= number < count:
             raise ValueError(f"shard {number} of {count}: the first is 0, the last is {count - 1}")
+
+    def gives(self, column: str) -> bool:
+        """Whether a column of this name is wanted."""
+        return self.columns is None or any(fnmatch.fnmatchcase(column, pattern) for pattern in self.columns)
 
 
 def samples(
@@ -102,10 +108,14 @@ def samples(
     """
     order = Order(shuffle, seed, buffer_rows, buffer_bytes, shard, batch, columns)
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
+    if jobs < 1:
+        raise ValueError(f"jobs={jobs}: at least 1 was expected")
     request = Request(tables=() if table is None else (table,), seed=seed, **wanted)
     if request.long:
         raise ExtractionError("long: a row is a sample here; the long form is for files, see extract")
-    looked = look_at(paths, request, world, jobs, lambda _: None)
+    # Outcomes take the last state of each tape, which is simulated for that; of states nobody asks for them.
+    looking = request if order.gives(OUTCOME) else attrs.evolve(request, tables=("states",))
+    looked = look_at(paths, looking, world, jobs, lambda _: None)
     sources = looked.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):
@@ -251,7 +261,7 @@ class Samples:
         strange = next((pattern for pattern in wanted if not fnmatch.filter(block, pattern)), None)
         if strange is not None:
             raise ExtractionError(f"there is no column {strange}; columns: {', '.join(block)}")
-        return {name: column for name, column in block.items() if any(fnmatch.fnmatchcase(name, p) for p in wanted)}
+        return {name: column for name, column in block.items() if self.order.gives(name)}
 
 
 def _without(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:

@@ -244,6 +244,8 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
         replayer.samples(tmp_path, **wanted, split="dev")
     with pytest.raises(ValueError, match="shard 2 of 2"):
         replayer.samples(path, world=Walkers, table="states", shard=(2, 2))
+    with pytest.raises(ValueError, match="jobs=0: at least 1"):
+        replayer.samples(path, world=Walkers, table="states", jobs=0)
     with pytest.raises(ExtractionError, match="the long form is for files"):
         replayer.samples(path, world=Walkers, table="states", long=True)
     record_live(tmp_path / "more.tape", Walkers(1, n=7), [None] * 10)
