@@ -24,6 +24,7 @@ from replayer.timeline import Timeline as open  # noqa: E402, A004, N813 - repla
 from replayer.verify import Report  # noqa: E402
 
 if TYPE_CHECKING:
+    from replayer.extraction.extract import extract
     from replayer.extraction.streaming import samples
 
 __all__ = [
@@ -36,11 +37,15 @@ __all__ = [
     "Tail",
     "Tape",
     "Timeline",
+    "extract",
     "open",
     "samples",
 ]
 
-_LATER = {"samples": "replayer.extraction.streaming"}  # Imported when they are first asked for.
+_LATER = {  # Imported when they are first asked for.
+    "extract": "replayer.extraction.extract",
+    "samples": "replayer.extraction.streaming",
+}
 
 
 def __getattr__(name: str) -> Any:
