@@ -13,9 +13,9 @@ except ModuleNotFoundError as error:
 
 ensure_not_shadowed("recorder", __name__)
 
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402 - see above
 
-from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402 - see above
+from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402
 from replayer.desync.hidden_state.sync_test import SyncTest  # noqa: E402
 from replayer.tail import Tail  # noqa: E402
 from replayer.tape import Tape  # noqa: E402
@@ -26,6 +26,7 @@ from replayer.verify import Report  # noqa: E402
 if TYPE_CHECKING:
     from replayer.extraction.extract import extract
     from replayer.extraction.reading import Dataset
+    from replayer.extraction.streaming import samples
 
 __all__ = [
     "Dataset",
@@ -40,17 +41,19 @@ __all__ = [
     "Timeline",
     "extract",
     "open",
+    "samples",
 ]
+
+_LATER = {  # Imported when they are first asked for.
+    "Dataset": "replayer.extraction.reading",
+    "extract": "replayer.extraction.extract",
+    "samples": "replayer.extraction.streaming",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Extraction, and what reads data sets, when it is first asked for: importing replayer imports none of it."""
-    if name == "extract":
-        from replayer.extraction.extract import extract  # noqa: PLC0415 - see above
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - only for what comes later
 
-        return extract
-    if name == "Dataset":
-        from replayer.extraction.reading import Dataset  # noqa: PLC0415 - see above
-
-        return Dataset
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

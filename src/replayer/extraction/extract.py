@@ -121,7 +121,7 @@ def extract(
     looked = look_at(paths, request, world, jobs, looking or (lambda _: None))
     sources = looked.sources
     folder = building.folder if building is not None else Path()
-    task = _task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
+    task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
     parts = make_parts(sources, request)
     described = _described(sources, task, looked.notes)
     if building is None:
@@ -162,7 +162,9 @@ def list_tapes(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return found
 
 
-def _task(sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str) -> Task:
+def make_task(
+    sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str
+) -> Task:
     """What all workers have in common, with what the request leaves open settled. Raises ExtractionError."""
     setting = sources[0].setting(world)
     tables = request.tables

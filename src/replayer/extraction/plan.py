@@ -270,14 +270,18 @@ def open_source(source: Source) -> Tape:
     return tape
 
 
-def make_parts(sources: Sequence[Source], request: Request) -> list[Part]:
-    """All parts, in the order of the sources and of the ranges. Raises ExtractionError for a range without ticks."""
+def make_parts(sources: Sequence[Source], request: Request, part_ticks: int | None = None) -> list[Part]:
+    """All parts, in the order of the sources and of the ranges; of at least PART_TICKS, or part_ticks, where they can be.
+
+    Raises ExtractionError for a range without ticks.
+    """
+    ticks_min = max(PART_TICKS if part_ticks is None else part_ticks, request.stride)
     parts: list[Part] = []
     for number, source in enumerate(sources):
         with open_source(source) as tape:
             starts = [place.tick for place in tape.keyframes]
         for first, last in _ranges(source, request):
-            for ticks, then, until in _cut(source, first, last, request.stride, starts):
+            for ticks, then, until in _cut(source, first, last, request.stride, starts, ticks_min):
                 begin = first if ticks.start == first else ticks.start + 1
                 parts.append(Part(len(parts), number, ticks, then, begin, until))
     return parts
@@ -302,12 +306,12 @@ def _ranges(source: Source, request: Request) -> list[tuple[int, int]]:
 
 
 def _cut(
-    source: Source, first: int, last: int, stride: int, starts: Sequence[int]
+    source: Source, first: int, last: int, stride: int, starts: Sequence[int], ticks_min: int
 ) -> Iterator[tuple[range, int | None, int]]:
     """Sampled ticks, the end of the last pair, and the last tick, of each part of a range."""
     cuts = [first]
     for tick in starts:
-        if tick - cuts[-1] >= max(PART_TICKS, stride) and tick <= last:
+        if tick - cuts[-1] >= ticks_min and tick <= last:
             cuts.append(tick)
     bounds = [first + -(-(cut - first) // stride) * stride for cut in cuts]  # Up to the next sampled tick.
     bounds = [bound for bound in bounds if bound <= last]

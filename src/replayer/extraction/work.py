@@ -123,20 +123,28 @@ def rows_of_part(
     losses: Losses,
     *,
     buffer_bytes: int | None = None,
+    buffer_samples: int | None = None,
 ) -> Iterator[tuple[str, Block | list[Row]]]:
     """What a part holds, table by table as it comes: a block, or rows of one of RECORDS. losses is filled on the way.
 
-    buffer_bytes: a block is made when so much is collected, BUFFER_BYTES unless told.
+    buffer_bytes: a block is made when so much is collected, BUFFER_BYTES unless told; buffer_samples: and when so many
+    samples are. Raises ExtractionError.
     """
     limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
     if {"states", "pairs", "actions"} & set(task.tables):
-        yield from _walk(task, part, tape, tell, losses, limit)
+        yield from _walk(task, part, tape, tell, losses, limit, buffer_samples)
     if "events" in task.tables:
         yield from _events(task, part, tape, losses)
 
 
 def _walk(
-    task: Task, part: Part, tape: Tape, tell: Callable[[int], None], losses: Losses, buffer_bytes: int
+    task: Task,
+    part: Part,
+    tape: Tape,
+    tell: Callable[[int], None],
+    losses: Losses,
+    buffer_bytes: int,
+    buffer_samples: int | None,
 ) -> Iterator[tuple[str, Block | list[Row]]]:
     source, request, labels = task.sources[part.source], task.request, task.labels()
     cursor = Cursor(tape, make_simulation(tape, task.factory))
@@ -164,13 +172,14 @@ def _walk(
     ends = [*part.ticks, *([part.then] if part.then is not None and (pairs or actions) else [])]
     if actions is not None and ends[-1] < part.last:
         ends.append(part.last)
-    for tick, follows in walker.samples(ends):
+    for count, (tick, follows) in enumerate(walker.samples(ends), 1):
         if states is not None and tick in part.ticks:
             states.add(tick, cursor.state)
         if pairs is not None and (tick in part.ticks or tick == part.then):
             pairs.add(tick, cursor.state, follows=follows, opens=tick in part.ticks and tick != ends[-1])
+        is_enough = buffer_samples is not None and count % buffer_samples == 0
         for table in tables:
-            if table.bytes > buffer_bytes:
+            if is_enough or table.bytes > buffer_bytes:
                 yield from table.take()
         tell(tick - part.ticks[0])
     for table in tables:
