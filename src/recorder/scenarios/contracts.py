@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from sim.scenario.results import BUDGET_KINDS, EFFECT_KINDS, ScenarioResult
+from sim.scenario.kinds import BUDGET_KINDS, EFFECT_KINDS
+from sim.scenario.results import ScenarioResult
 
 
 @attrs.frozen

@@ -43,7 +43,8 @@ class MessageWorld(Simulation, Protocol):
 
     Optional members: ``buffered_by_session()`` and ``depths()``, by session; ``concurrency``, how many roles it advances
     at once; ``has_channel(sender, receiver)``, whether its roles can send so (deliver is called for no
-    others then); ``choose_policy(policy)``, which has its scheduler follow a policy, or raises ConfigError. On the threaded
+    others then); ``labels``, of all its messages, and ``sessions``, how many there are, so that a scenario which names
+    others is refused; ``choose_policy(policy)``, which has its scheduler follow a policy, or raises ConfigError. On the threaded
     backend its step is given {"race": [role, ...]}, in which order its roles came in.
 
     Attributes:

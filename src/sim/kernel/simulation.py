@@ -34,8 +34,9 @@ class Simulation(Protocol):
     decimals, always of the same names, ``events()``, which gives what happened in the step just made as a list of dicts
     of plain data with texts as keys, ``"kind"`` among them (output alone: no later step reads it), ``events_wanted``,
     which is False at first where it costs time to collect them: then they are neither collected nor recorded until
-    somebody who is going to ask sets it to True, before the step (see ask_for_events), and ``ended()``, which says why
-    the run is over, as a short name and a sentence, or None.
+    somebody who is going to ask sets it to True, before the step (see ask_for_events), ``ended()``, which says why
+    the run is over, as a short name and a sentence, or None, and ``properties``, functions by name for a scenario's
+    properties of kind function (see sim.scenario.monitors).
     """
 
     state: State

@@ -30,14 +30,14 @@ class Trigger:
     """When an adversary begins or a reconfiguration is made: at most one of these; none is at once. It fires once.
 
     Attributes:
-        immediate: at the first round.
+        immediate: at the first round; true, or left out.
         at_tick: at this tick or behind it.
         after_step: when so many rounds are over.
         random: with this chance at each tick.
         on_event: in the round behind one with such an event.
     """
 
-    immediate: bool = False
+    immediate: bool | None = None
     at_tick: Tick | None = None
     after_step: Tick | None = None
     random: Chance | None = None
@@ -48,6 +48,10 @@ class Trigger:
         given += ["immediate"] if self.immediate else []
         if len(given) > 1:
             raise ConfigError("", f"one trigger was expected, found {' and '.join(given)}")
+        if self.immediate is False and not given:
+            raise ConfigError(
+                "immediate", "a trigger that is not immediate has one of at_tick, after_step, random, on_event"
+            )
 
 
 @attrs.frozen

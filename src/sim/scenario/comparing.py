@@ -72,7 +72,7 @@ def compare_runs(one: Iterable[TickEvent], other: Iterable[TickEvent], *, exact:
         for side, found in enumerate(pair):
             counts[side] += found is not None
         if raw is None and not _are_equal(pair):
-            raw = Divergence((pair[0] or pair[1] or (0, {}))[1].get("session"), index, *pair)
+            raw = Divergence(_session_of((pair[0] or pair[1] or (0, {}))[1]), index, *pair)
         if normalised is None:
             normalised = _match(pair, sessions, waiting)
     if normalised is None:
@@ -104,17 +104,23 @@ class _Sessions:
     def number(self, found: TickEvent) -> tuple[Hashable, _Numbered]:
         """The event's session, and its normal form."""
         _, event = found
-        session = event.get("session")
+        session = _session_of(event)
         index = self._counts[session] = self._counts.get(session, -1) + 1
         return session, _Numbered(index, encode_plain(self._normal(session, event)), found)
 
     def _normal(self, session: Hashable, event: Event) -> list[Any]:
         left_out = UNORDERED_KEYS.get(event["kind"], set())
         normal = {key: value for key, value in event.items() if key not in left_out}
-        if "message" in normal:
+        if type(normal.get("message")) is int:
             numbers = self._messages.setdefault(session, {})
             normal["message"] = numbers.setdefault(normal["message"], len(numbers))
         return sorted(normal.items())
+
+
+def _session_of(event: Event) -> int | str | None:
+    """In which session an event was; worlds may say anything there."""
+    session = event.get("session")
+    return session if isinstance(session, int | str) else None
 
 
 def _pairs(one: Iterable[TickEvent], other: Iterable[TickEvent]) -> Iterator[tuple[TickEvent | None, TickEvent | None]]:

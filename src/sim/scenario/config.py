@@ -13,8 +13,9 @@ import attrs
 
 from sim.kernel.registry import ConfigError
 from sim.scenario.adversary_config import Adversary, Trigger
+from sim.scenario.chances import key_of
 from sim.scenario.environment_config import Environment
-from sim.scenario.keys import COUNT_MAX, PARTS_MAX, ROLES_MAX, Ticks, check_keys, check_name
+from sim.scenario.keys import COUNT_MAX, PARTS_MAX, ROLES_MAX, Ticks, check_keys, check_name, check_plain
 from sim.scenario.network_config import Network, Reconfiguration
 from sim.scenario.predicates import Predicate
 from sim.scenario.structure import Whole, structure
@@ -142,7 +143,11 @@ class ScenarioConfig:
             parts = getattr(self, key)
             names = [part.name if key == "properties" else part.id for part in parts]
             _check_unique(key, names, "name" if key == "properties" else "id")
+            if key != "properties":
+                _check_draws(key, names)
         _check_unique("roles", list(self.roles), "")
+        check_plain("idle", self.idle)
+        check_plain("extensions", self.extensions)
 
     def check_roles(self, roles: Sequence[str], world_roles: Sequence[str]) -> None:
         """Raise ConfigError for the first key that names no role of the world, or one that is not looked at.
@@ -173,6 +178,16 @@ def _check_unique(key: str, names: Sequence[str], attribute: str) -> None:
         seen.add(name)
 
 
+def _check_draws(key: str, names: Sequence[str]) -> None:
+    """Raise ConfigError for a name that would draw what another one does, as no two parts of a scenario may."""
+    seen: dict[int, str] = {}
+    for index, name in enumerate(names):
+        other = seen.setdefault(key_of(name), name)
+        if other != name:
+            problem = f"the random draws of {name} would be those of {other}, by a chance of 1 to 4 billion: rename one"
+            raise ConfigError(f"{key}[{index}].id", problem)
+
+
 def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
     """Every key that names a role, with the name, and whether it may be one that is not looked at."""
     found: list[tuple[str, str, bool]] = []
@@ -185,8 +200,9 @@ def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
             add(f"{key}[{index}]", name, may_be_any=may_be_any)
 
     def add_trigger(key: str, trigger: Trigger) -> None:
-        if trigger.on_event is not None:
-            add(f"{key}.trigger.on_event.role", trigger.on_event.role, may_be_any=True)
+        heard = trigger.on_event
+        if heard is not None and (heard.kind, heard.role) != ("received", WORLD):  # See fitting.py.
+            add(f"{key}.trigger.on_event.role", heard.role, may_be_any=True)
 
     for index, link in enumerate(config.network.links if config.network else ()):
         add(f"network.links[{index}].from", link.from_)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import ConfigError
-from sim.scenario.structure import Decimal, Whole
+from sim.scenario.structure import Decimal, Whole, shown
 
 TICKS_MAX = (1 << 40) - 1  # What the keys of random draws can count.
 COUNT_MAX = 1 << 31
@@ -40,3 +41,19 @@ def check_keys(part: Any, kind: str, needed: Sequence[str], own: Sequence[str], 
             raise ConfigError(key.removesuffix("_"), f"this key is missing: {kind} needs it")
         if is_there and key not in needed and key not in allowed:
             raise ConfigError(key.removesuffix("_"), f"{kind} does not have this key")
+
+
+def check_plain(key: str, value: Any) -> None:
+    """Raise ConfigError for the first place in value with what cannot be put on a tape, such as a date."""
+    try:
+        decode_plain(encode_plain(value))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        inner: Sequence[tuple[str, Any]] = ()
+        if isinstance(value, Mapping):
+            inner = [(f"{key}.{name}", one) for name, one in value.items()]
+        elif isinstance(value, list | tuple):
+            inner = [(f"{key}[{index}]", one) for index, one in enumerate(value)]
+        for place, one in inner:
+            check_plain(place, one)
+        wanted = "text, true or false, a number of 64 bits, a list or a table was expected"
+        raise ConfigError(key, f"{wanted}, found {shown(value)}") from None

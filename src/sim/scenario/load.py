@@ -102,7 +102,7 @@ def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
 def _parse(content: bytes, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # Of numbers and lists beyond what Python takes, too.
         raise ConfigError("", f"{name} is no TOML: {error}") from None
 
 

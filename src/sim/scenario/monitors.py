@@ -57,7 +57,10 @@ class Monitors:
         self._functions = functions
         missing = [one.name for one in properties if one.kind == "function" and one.name not in functions]
         if missing:
-            raise LookupError(f"the property {missing[0]} is a function of the user's, which was not given")
+            raise LookupError(
+                f"the property {missing[0]} is a function of yours, which was not given: let the simulation have "
+                f"properties = {{{missing[0]!r}: function}}, or what makes it set them"
+            )
         self.plain: dict[str, Any] = {"violated": [False] * len(properties), "memory": [[] for _ in properties]}
 
     def end_round(self, look: Look, events: list[Event]) -> None:
@@ -111,8 +114,8 @@ def _off_simplex(look: Look) -> str | None:
 def _unreceived(look: Look, one: Property, memory: list[Any]) -> str | None:
     """Copies of a message count once.
 
-    memory: sent so far, received so far, [deadline, sent by then] for each round in which something was sent, and
-    [message, whether one of it was received] for each that an adversary has repeated.
+    memory: sent so far, received so far, the rounds in which something was sent that is not made up for, see _note_sent,
+    and [message, whether one of it was received] for each that an adversary has repeated.
     """
     if not memory:
         memory += [0, 0, [], []]
@@ -124,12 +127,34 @@ def _unreceived(look: Look, one: Property, memory: list[Any]) -> str | None:
     memory[0] += sent
     memory[1] += sum(event["kind"] == "received" and _is_first(event, entries) for event in of)
     if sent:
-        memory[2].append([look.tick + (one.bound or 0), memory[0]])
-    memory[2] = [entry for entry in memory[2] if memory[1] < entry[1]]
-    late = next((entry for entry in memory[2] if look.tick >= entry[0]), None)
-    if late is None:
+        _note_sent(memory[2], look.tick + (one.bound or 0), memory[0], sent)
+    _forget_made_up_for(memory[2], memory[1])
+    if not memory[2] or look.tick < memory[2][0][0]:
         return None
-    return f"{late[1]} messages were sent {one.bound} ticks ago or before, {memory[1]} were received"
+    return f"{memory[2][0][1]} messages were sent {one.bound} ticks ago or before, {memory[1]} were received"
+
+
+def _note_sent(runs: list[list[int]], deadline: int, total: int, sent: int) -> None:
+    """Add a round to runs of rounds, one behind the other, in each of which as many messages were sent.
+
+    A run is [deadline of its first round, sent by then in all, rounds, sent in each]: what is sent evenly takes no more
+    room the longer it goes on, however much is lost.
+    """
+    if runs and runs[-1][3] == sent and runs[-1][0] + runs[-1][2] == deadline:
+        runs[-1][2] += 1
+    else:
+        runs.append([deadline, total, 1, sent])
+
+
+def _forget_made_up_for(runs: list[list[int]], received: int) -> None:
+    """Leave out the rounds by which no more was sent than has been received by now."""
+    while runs and received >= runs[0][1]:
+        deadline, total, rounds, sent = runs[0]
+        over = (received - total) // sent + 1
+        if over >= rounds:
+            del runs[0]
+        else:
+            runs[0] = [deadline + over, total + over * sent, rounds - over, sent]
 
 
 def _is_first(event: Event, repeated: Mapping[int, list[Any]]) -> bool:

@@ -13,33 +13,11 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event
+from sim.scenario.kinds import BUDGET_KINDS, EFFECT_KINDS, ENVIRONMENT_KINDS, is_whole
 from sim.scenario.monitors import Q32_ONE, SIMPLEX_TOLERANCE, distance_to_equilibrium
 
 TickEvent = tuple[int, Event]
 
-BUDGET_KINDS = frozenset({"activated", "consumed", "exhausted"})
-EFFECT_KINDS = frozenset(
-    {
-        "withheld",
-        "delayed",
-        "corrupted",
-        "repeated",
-        "crashed",
-        "recovered",
-        "split_off",
-        "cut",
-        "lost",
-        "under_way",
-        "retried",
-        "undeliverable",
-        "suppressed",
-        "superseded",
-        "invalid",
-    }
-)
-ENVIRONMENT_KINDS = frozenset(
-    {"moved", "fell_asleep", "woke", "incapable", "unreachable", "refused", "contended", "collided"}
-)
 PRODUCTIVE_KINDS = frozenset({"sent", "received", "offered", "chose"})
 DRIFT_SHARE_MAX = 0.15  # Of energy, for the check of a trace; the original's bound.
 
@@ -166,7 +144,9 @@ def fold_events(
     for tick, event in events:
         kind = event["kind"]
         counts[kind] += 1
-        if kind == "sample":
+        if not is_whole(event):
+            parts["events"].append({"tick": tick, **event})
+        elif kind == "sample":
             parts["samples"].append(Sample(event["step"], event["role"], tuple(event["values"])))
         elif kind == "violation":
             parts["violations"].append(Violation.of(tick, event))

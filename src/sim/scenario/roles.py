@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from sim.kernel.messages import Event, Message, MessageWorld, Router
-from sim.kernel.registry import ConfigError
+from sim.kernel.registry import ConfigError, Origin
 from sim.kernel.simulation import Simulation, events_of, inner_of
 from sim.scenario.adversary import message_facts
 from sim.scenario.config import WORLD, Execution, ScenarioConfig
+from sim.scenario.kinds import MESSAGE_KINDS, OWN_KINDS, told_by_world
 
 ONLY_ROLE = "agent"  # What the role of a simulation is called that says nothing about roles.
 NOBODY = ""
@@ -74,7 +75,7 @@ class MessageRoles:
     def end_step(self) -> Sequence[Event]:
         """What the world says that happened."""
         self._world.paused, self._world.router = frozenset(), None
-        return self._world.events()
+        return told_by_world(self._world.events(), OWN_KINDS)
 
     @property
     def has_channels(self) -> bool:
@@ -132,6 +133,8 @@ class InputRoles:
         self._sent: Mapping[str, Sequence[Any]] = {}
         self._arrived: list[Message] = []
         self.world_inputs: Any = None
+        if self._form != "list" and isinstance(getattr(world, "origin", None), Origin) and hasattr(world, "roles"):
+            raise ConfigError("inputs", f'"list" was expected, since this world takes a list; found "{self._form}"')
         if self._form == "one" and len(self._world_roles) != 1:
             raise ConfigError("inputs", f'"one" needs one role, found {len(self._world_roles)}')
 
@@ -203,9 +206,12 @@ class InputRoles:
         return False
 
     def end_step(self) -> Sequence[Event]:
-        """What the world says that happened; nothing if it wants to be asked for it: a scenario has its own events."""
+        """What the world says that happened; nothing if it wants to be asked for it: a scenario has its own events.
+
+        What was sent and received is the scenario's to say.
+        """
         own = None if hasattr(inner_of(self._world), "events_wanted") else events_of(self._world)
-        return own() if own is not None else ()
+        return told_by_world(own(), OWN_KINDS | MESSAGE_KINDS) if own is not None else ()
 
     has_channels = False
 

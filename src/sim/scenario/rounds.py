@@ -31,6 +31,7 @@ from sim.scenario.adversary import AdversaryProgram, message_facts
 from sim.scenario.chances import Chances
 from sim.scenario.config import ScenarioConfig
 from sim.scenario.environment_config import Environment
+from sim.scenario.fitting import ensure_possible, own_properties
 from sim.scenario.monitors import Look, Monitors, PropertyFunction, distance_to_equilibrium
 from sim.scenario.network import NetworkStage, UnderWay
 from sim.scenario.network_config import Network
@@ -63,7 +64,8 @@ class ScenarioSimulation:
     ) -> None:
         """simulation: at tick 0, and not used otherwise any more. plain: the configuration as it was read.
 
-        functions: for properties of kind function, by name. Raises ConfigError, LookupError for a function that is
+        functions: for properties of kind function, by name, beside those that the simulation itself has under
+        ``properties``. Raises ConfigError, LookupError for a function that is
         missing, TypeError if the simulation keeps views of its state or is none.
         """
         self.inner = as_simulation(simulation)
@@ -77,10 +79,11 @@ class ScenarioSimulation:
         self.roles: Sequence[str] = roles_of(self.inner, config)
         self.world_roles: Sequence[str] = getattr(inner_of(self.inner), "roles", self.roles)
         config.check_roles(self.roles, self.world_roles)
+        ensure_possible(config, inner_of(self.inner), self.roles)
         self._looked_at = frozenset(self.roles)
         fit_execution(inner_of(self.inner), config.execution)
         self._seams: MessageRoles | InputRoles = self._make_seams()
-        self._make_parts(functions or {})
+        self._make_parts({**own_properties(inner_of(self.inner)), **(functions or {})})
         self._property_kinds = frozenset(one.kind for one in config.properties)
         self._events: list[Event] = []
         self._during: list[Event] = []  # In the world's step.
@@ -248,7 +251,7 @@ class ScenarioSimulation:
         self._surroundings.end_round(tick, events)
         if self.config.properties:
             self._monitors.end_round(self._look(tick), events)
-        heard = {(event["kind"], event.get("role", "")) for event in events if event["kind"] in HEARD_KINDS}
+        heard = {(event["kind"], _role_of(event)) for event in events if event["kind"] in HEARD_KINDS}
         self._heard = [list(pair) for pair in sorted(heard)]
         self._save()
 
@@ -291,3 +294,9 @@ class ScenarioSimulation:
             part.plain = decode_plain(self._packed[name])
         self._heard = decode_plain(self._packed["heard"])
         self._events, self._during = [], []
+
+
+def _role_of(event: Event) -> str:
+    """Of whom an event tells; nobody where a world says something else than a role's name there."""
+    role = event.get("role")
+    return role if isinstance(role, str) else ""

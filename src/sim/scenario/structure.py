@@ -6,6 +6,7 @@ cattrs does the structuring; here are the types with bounds, and the one line th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date, time
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
@@ -17,6 +18,8 @@ from sim.kernel.fixed_point import PLACES, from_number
 from sim.kernel.registry import ConfigError
 
 T = TypeVar("T")
+
+SHOWN_MAX = 200  # Characters of a wrong value.
 
 
 @attrs.frozen
@@ -54,27 +57,27 @@ def _structure_bounded(value: Any, annotated: Any) -> int:
     allowed = int if whole else int | float
     what = f"a {'whole' if whole else 'decimal'} number from {bounds.low} to {bounds.high} was expected"
     if isinstance(value, bool) or not isinstance(value, allowed) or not bounds.low <= value <= bounds.high:
-        raise ConfigError("", f"{what}, found {value!r}")
+        raise ConfigError("", f"{what}, found {shown(value)}")
     return value if whole and isinstance(value, int) else from_number(value, getattr(bounds, "places", PLACES))
 
 
 def _structure_exact(value: Any, wanted: type) -> Any:
     if type(value) is not wanted:
         names = {str: "text", bool: "true or false", int: "a whole number"}
-        raise ConfigError("", f"{names[wanted]} was expected, found {value!r}")
+        raise ConfigError("", f"{names[wanted]} was expected, found {shown(value)}")
     return value
 
 
 def _structure_choice(value: Any, wanted: Any) -> str:
     choices = get_args(wanted)
     if value not in choices:
-        raise ConfigError("", f"one of {', '.join(choices)} was expected, found {value!r}")
+        raise ConfigError("", f"one of {', '.join(choices)} was expected, found {shown(value)}")
     return str(value)
 
 
 def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise ConfigError("", f"a list was expected, found {value!r}")
+        raise ConfigError("", f"a list was expected, found {shown(value)}")
     inner = get_args(wanted)[0]
     made = []
     for index, item in enumerate(value):
@@ -85,12 +88,33 @@ def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
     return tuple(made)
 
 
+def _structure_mapping(value: Any, _: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise ConfigError("", f"a table was expected, found {shown(value)}")
+    return value
+
+
+def shown(value: Any) -> str:
+    """What was found, for a message: dates as a file has them, and nothing that is too long to be read."""
+    if isinstance(value, date | time):
+        return str(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes down no number of more than some thousand digits.
+        return "more than can be shown"
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
+
+
 def _is_bounded(wanted: Any) -> bool:
     return get_origin(wanted) is Annotated and isinstance(get_args(wanted)[1], Whole | Decimal)
 
 
 def _is_choice(wanted: Any) -> bool:
     return get_origin(wanted) is Literal
+
+
+def _is_mapping(wanted: Any) -> bool:
+    return get_origin(wanted) is Mapping
 
 
 def _is_list(wanted: Any) -> bool:
@@ -127,6 +151,7 @@ def _make_converter() -> cattrs.Converter:
         converter.register_structure_hook(exact, _structure_exact)
     converter.register_structure_hook_factory(attrs.has, lambda target: _make_table_hook(target, converter))
     converter.register_structure_hook_func(_is_list, _structure_list)
+    converter.register_structure_hook_func(_is_mapping, _structure_mapping)
     converter.register_structure_hook_func(_is_choice, _structure_choice)
     converter.register_structure_hook_func(_is_bounded, _structure_bounded)
     return converter

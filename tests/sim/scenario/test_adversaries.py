@@ -316,7 +316,7 @@ def first_fall(seed: int, phase: int, key: int, chance: float) -> int:
     [
         ({}, 1),
         ({"immediate": True}, 1),
-        ({"immediate": False}, 1),
+        ({"immediate": False, "at_tick": 3}, 3),
         ({"at_tick": 0}, 1),
         ({"at_tick": 4}, 4),
         ({"after_step": 0}, 1),

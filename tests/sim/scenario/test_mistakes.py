@@ -316,7 +316,7 @@ MISTAKES = [
     (
         'kind = "always"\nwhen = "tick < 99"',
         'kind = "function"',
-        "scenario.properties: the property early is a function of the user's, which was not given",
+        "scenario.properties: the property early is a function of yours, which was not given: let the simulation have properties = {'early': function}, or what makes it set them",
     ),
     ("bound = 9", "bound = 9\nsession = 1", "scenario.properties[1].session: liveness does not have this key"),
     (

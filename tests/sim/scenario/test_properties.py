@@ -289,7 +289,7 @@ def test_a_function_sees_the_figures() -> None:
 
 def test_a_function_that_is_missing() -> None:
     """Is named when the scenario is put around the world."""
-    with pytest.raises(LookupError, match="the property p is a function of the user's, which was not given"):
+    with pytest.raises(LookupError, match="the property p is a function of yours, which was not given"):
         staged({"properties": [{"name": "p", "kind": "function"}]})
 
 

@@ -19,6 +19,7 @@ from sim.worlds.choreography.layout import Status, fill_registers, make_schema
 from sim.worlds.choreography.machine import Round
 from sim.worlds.choreography.payload import STATE_REGISTER
 from sim.worlds.choreography.progress import Measures, report
+from sim.worlds.choreography.projection import Choose, Send
 from sim.worlds.choreography.q32 import to_text
 from sim.worlds.choreography.scheduler import note_round, pick
 
@@ -99,6 +100,19 @@ class Choreography:
     def concurrency(self) -> int:
         """How many roles go on in a round at most."""
         return self.config.scheduler.concurrency
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of all messages that the protocol has, sorted."""
+        nodes = [node for program in self.programs for node in program]
+        sent = {node.label for node in nodes if isinstance(node, Send)}
+        chosen = {branch[0] for node in nodes if isinstance(node, Choose) for branch in node.branches}
+        return tuple(sorted(sent | chosen))
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are, numbered from 0."""
+        return self.config.sessions
 
     def choose_policy(self, policy: str) -> None:
         """Let the scheduler follow this one of POLICIES from now on. Raises ConfigError if the configuration names another."""

@@ -22,6 +22,7 @@ from sim.worlds.meadow.ledger import Ledger
 from sim.worlds.meadow.lifecycle import run_lifecycle
 from sim.worlds.meadow.orders import is_input, run_inputs
 from sim.worlds.meadow.placement import place_everything
+from sim.worlds.meadow.scheduled import INPUT_KEYS
 from sim.worlds.meadow.sight import run_sight
 from sim.worlds.meadow.signalling import run_signalling
 from sim.worlds.meadow.telemetry import make_row
@@ -82,6 +83,11 @@ class Meadow:
     def roles(self) -> tuple[str, ...]:
         """The herbivores, whose players send inputs."""
         return tuple(herbivore.name for herbivore in self.config.herbivores)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The kinds of inputs."""
+        return tuple(INPUT_KEYS)
 
     def accepts(self, item: Any) -> bool:
         """Whether step takes this input; a scenario drops what it has corrupted beyond that."""
