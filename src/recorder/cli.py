@@ -34,10 +34,11 @@ from recorder.options import Deterministic, Durability, Events, From, Inputs, Ke
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.resume import resume as resume_tape
 from recorder.scenarios.checkpoints import resume_checkpoint
-from recorder.scenarios.running import begin_tape, raced_inputs
+from recorder.scenarios.running import raced_inputs
+from recorder.scenarios.starting import begin_tape, options_of, players_from
 from recorder.scenarios.violations import Violations
 from recorder.settings import TICKS_MAX, make_settings
-from sim.kernel.registry import ConfigError
+from sim.kernel.registry import ConfigError, find_world
 from sim.scenario.load import FOREIGN, Scenario, load_scenario, shipped_scenarios
 
 RECORDINGS_FOLDER = "recordings"
@@ -129,19 +130,33 @@ def run(
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = read_players(player or [])
+    if start is not None:
+        players = _players_from(start, tick_count, players, inputs)
     course = _course(loaded, players, inputs, sim)
-    settings |= {"deterministic": deterministic, "changes": changes, "events": events}
-    recorder = _start(output, loaded, settings | {"notes": _notes(tick_count, players, inputs)}, start)
+    notes = _notes(tick_count, players, inputs)
+    settings |= {"deterministic": deterministic, "changes": changes, "events": events, "notes": notes}
+    recorder = _start(output, loaded, settings, start)
     _say_what(loaded, tick_count, recorder, quiet=quiet, is_named=output is not None)
-    found = Violations()
+    if start is not None and not quiet:
+        say(f"from {start}, with {options_of(players) or 'no --player'}, as the run that has left it")
+    found = Violations({"players": {}, **notes})
     code = _attend(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
     return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
 
 
 def _attend(recorder: Recorder, course: Course, last_tick: int, found: Violations, **how: Any) -> int:
     """Run up to last_tick, watched for violations; the exit code."""
+    found.begin(recorder.simulation, recorder.tick)
     with raced_inputs(recorder.simulation, course.inputs) as fed:
         return run_and_report(recorder, attrs.evolve(course, inputs=fed), last_tick, watch=found.watch, **how)
+
+
+def _players_from(start: Path, last_tick: int, players: dict[str, str], inputs: Path | None) -> dict[str, str]:
+    """Who plays from a checkpoint on. Raises UsageError, and as players_from does."""
+    try:
+        return players_from(start, last_tick, players, inputs)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _course(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> Course:
@@ -245,10 +260,22 @@ def resume(
             + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
             + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
-    found_violations = Violations()
-    code = _attend(recorder, plan.course, plan.last_tick, found_violations, quiet=quiet)
-    found_violations.say()
-    return code or found_violations.exit_code
+    violations = Violations({"players": {}, **_notes(plan.last_tick, plan.players, inputs)})
+    code = _attend(recorder, plan.course, plan.last_tick, violations, quiet=quiet)
+    if code:
+        violations.say()
+        return code
+    return violations.leave_behind(tape, _recorded(recorder, sim), plan.players, plan.course, quiet=quiet)
+
+
+def _recorded(recorder: Recorder, sim: str | None) -> Scenario:
+    """The scenario that a tape is of, as a file would have given it."""
+    provocation = recorder.meta.get("scenario")
+    name = str((provocation or {}).get("name", "scenario"))
+    match recorder.meta.get("world"):
+        case {"name": str(world), "config": dict(config)}:
+            return Scenario(name, find_world(world), config, provocation)
+    return Scenario(name, attrs.evolve(FOREIGN, make=lambda _: _make(str(sim))), {}, provocation)
 
 
 def _make(sim: str) -> Any:

@@ -27,10 +27,12 @@ class Plan:
     Attributes:
         course: what it is fed with.
         last_tick: up to which it is to be recorded; where it is already if it only has to be sealed.
+        players: policies by player.
     """
 
     course: Course
     last_tick: int
+    players: dict[str, str]
 
 
 def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -> Plan:
@@ -38,7 +40,7 @@ def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None
     with OpenTape(tape) as opened:
         assembled = opened.assemble()
         ensure_first_file(tape, assembled)
-        last_tick = _last_tick(tape, assembled, ticks)
+        last_tick, players = _last_tick(tape, assembled, ticks), {}
         match assembled.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
                 players = _players_noted(tape, assembled, inputs)
@@ -56,7 +58,7 @@ def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None
                     f"name its simulation by {sim_option(assembled.meta.get('simulation'))}, "
                     f"or go on in Python, recorder.resume({str(tape)!r}, simulation)"
                 )
-    return Plan(course, last_tick)
+    return Plan(course, last_tick, players)
 
 
 def _players_noted(tape: Path, assembled: Assembled, inputs: Path | None) -> dict[str, str]:

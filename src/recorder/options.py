@@ -72,6 +72,7 @@ From = Annotated[
     Path | None,
     Parameter(
         name="--from",
-        help="A checkpoint of this scenario to go on from: the tape begins there, with the checkpoint's settings.",
+        help="A checkpoint of this scenario to go on from: the tape begins there, and the players are those of the run "
+        "that has left it.",
     ),
 ]

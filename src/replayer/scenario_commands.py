@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,10 +14,17 @@ from cyclopts import Parameter
 from recorder.console import DIFFERS, SAME, UsageError, counted
 from replayer.choosing import choose, ensure_states, factory_of, ready_tape
 from replayer.files import reading
-from replayer.options import Json, Sim
-from replayer.scenario_results import CanonicalReplay, compare_tapes, run_canonical_replay, scenario_result
+from replayer.options import Json, Sim, worst_code
+from replayer.scenario_results import (
+    CanonicalReplay,
+    common_ticks,
+    compare_tapes,
+    run_canonical_replay,
+    scenario_result,
+)
 from replayer.show import plain_text
 from replayer.tape import Tape
+from replayer.wholeness import losses
 from replayer.worlds import UnfitSimulationError
 from sim.scenario.comparing import Divergence, RunComparison
 from sim.scenario.results import ScenarioResult
@@ -44,9 +52,11 @@ def results(
     replay results ambush.tape --json
     replay results threaded.tape --canonical
 
-    Everything is put together from the events on the tape; those that a crash has cost are made again.
+    Everything is put together from the events on the tape; those that a crash has cost are made again. What is missing
+    on the tape is said.
 
-    Exit code: 0 all properties hold, 1 one was violated, or the canonical run differs.
+    Exit code: 0 all properties hold, 1 one was violated, or the canonical run differs; else, of a tape that is not
+    whole, 3 incomplete, 4 corrupt.
 
     Parameters
     ----------
@@ -61,19 +71,22 @@ def results(
     """
     path = choose(tape)
     with ready_tape(path) as opened:
+        missing, code = losses(opened)
         try:
             found = scenario_result(opened, factory_of(sim))
             again = run_canonical_replay(opened, factory_of(sim)) if canonical else None
         except UnfitSimulationError as error:
             raise UsageError(str(error)) from None
     if as_json:
-        facts = {"result": attrs.asdict(found)} | ({"canonical": _canonical_facts(again)} if again else {})
+        facts = {"result": attrs.asdict(found), "missing": missing}
+        facts |= {"canonical": _canonical_facts(again)} if again else {}
         print(json.dumps(facts, indent=1, default=repr))
     else:
-        lines = _result_lines(found, path) + (_canonical_lines(again) if again else [])
+        lines = _result_lines(found, path, sim, missing) + (_canonical_lines(again) if again else [])
         print("\n".join(plain_text(line) for line in lines))
     differs = again is not None and again.comparison.verdict == "safety_visible_divergence"
-    return DIFFERS if found.violations or differs else SAME
+    violated = found.violations or found.violated_before
+    return worst_code([code, DIFFERS if violated or differs else SAME])
 
 
 def compare(
@@ -91,9 +104,10 @@ def compare(
     replay compare lossy-1 lossy-2                 two folders that record sweep or record batch has made
 
     Two tapes are the same, equivalent (each session has the same events, but they are interleaved in another way) or
-    different; the first event that differs is named. replay diff compares states, not events.
+    different; the first event that differs is named. replay diff compares states, not events. Where one tape begins
+    later, or was cut off, the ticks that both have are compared, and that is said.
 
-    Exit code: 0 the same or equivalent, 1 different.
+    Exit code: 0 the same or equivalent, 1 different; else, where a tape is not whole, 3 incomplete, 4 corrupt.
 
     Parameters
     ----------
@@ -111,12 +125,28 @@ def compare(
             ensure_states(tape)
             if not tape.has_events and not tape.meta.get("scenario"):
                 raise UsageError(f"{tape.path} has no events: none were recorded; replay diff compares states")
+        lost = [losses(tape) for tape in (left, right)]
         found = compare_tapes(left, right, (factory_of(sim), factory_of(sim)))
+        notes = _limits(left, right)
+    notes += [f"{path}: {line}" for path, (lines, _) in zip((one, other), lost, strict=True) for line in lines]
     if as_json:
-        print(json.dumps(attrs.asdict(found), indent=1, default=repr))
+        print(json.dumps({**attrs.asdict(found), "notes": notes}, indent=1, default=repr))
     else:
-        print("\n".join(plain_text(line) for line in _comparison_lines(found, str(one), str(other))))
-    return DIFFERS if found.verdict == "safety_visible_divergence" else SAME
+        lines = _comparison_lines(found, str(one), str(other)) + [f"  {note}" for note in notes]
+        print("\n".join(plain_text(line) for line in lines))
+    differs = found.verdict == "safety_visible_divergence"
+    return worst_code([*(code for _, code in lost), DIFFERS if differs else SAME])
+
+
+def _limits(left: Tape, right: Tape) -> list[str]:
+    """Which ticks were compared, if these are not all of both tapes."""
+    first, last = common_ticks(left, right)
+    late = [tape for tape in (left, right) if tape.first_tick > 0]
+    notes = [f"{tape.path} begins at tick {tape.first_tick:,}" for tape in late]
+    notes += [f"compared from tick {first:,} on"] if late else []
+    return notes + (
+        [f"compared up to tick {last:,}, where a tape that was not closed ends"] if last is not None else []
+    )
 
 
 def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
@@ -141,14 +171,16 @@ def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
     return DIFFERS if changes else SAME
 
 
-def _result_lines(found: ScenarioResult, path: Path) -> list[str]:
+def _result_lines(found: ScenarioResult, path: Path, sim: str | None, missing: list[str]) -> list[str]:
     regime, ticks = found.regime.replace("_", " "), counted(found.final_tick, "tick")
     lines = [f"{path}: scenario {found.name}, seed {found.seed}, {regime}, {ticks}, final state {found.final_hash}"]
     if found.error is not None:
         lines.append(f"  ended by an error: {found.error}")
     lines += [f"  violated at tick {one.tick:,}: {one.name}: {one.details}" for one in found.violations]
-    if not found.violations:
-        lines.append("  no property was violated")
+    lines += [f"  violated before the tape begins: {one}" for one in found.violated_before]
+    if not found.violations and not found.violated_before:
+        lines.append("  no property was violated" + (f" up to tick {found.final_tick:,}" if missing else ""))
+    lines += [f"  {line}" for line in missing]
     lines += _list_lines("adversaries", [f"{who} from tick {tick:,}" for tick, who in found.schedule])
     spent = {entry["by"]: entry for entry in found.budget_history}
     lines += _list_lines(
@@ -161,7 +193,8 @@ def _result_lines(found: ScenarioResult, path: Path) -> list[str]:
         lines += _list_lines("progress", [f"{key} {value}" for key, value in found.progress.items()], limit=None)
     lines += _list_lines("trace", [name for name, holds in found.checks.items() if holds is True])
     if found.violations:
-        lines.append(f"next: replay seek {path} --tick {found.violations[0].tick}")
+        words = shlex.quote(str(path)) + (f" --sim {shlex.quote(sim)}" if sim is not None else "")
+        lines.append(f"next: replay seek {words} --tick {found.violations[0].tick}")
     return lines
 
 

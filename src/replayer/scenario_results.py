@@ -13,12 +13,17 @@ import attrs
 from recorder.errors import MissingTickError
 from replayer.cursor import Cursor
 from replayer.events import rebuild_events
+from replayer.stored_events import ticks_with_events_due
 from replayer.tape import Tape
+from replayer.wholeness import planned_tick
 from replayer.worlds import Factory, UnfitSimulationError, make_simulation
 from sim.kernel.messages import Event
+from sim.kernel.plain_data import decode_plain
+from sim.kernel.simulation import BESIDE
 from sim.scenario.comparing import RunComparison, compare_runs
 from sim.scenario.config import ScenarioConfig, read_scenario_config
 from sim.scenario.identity import scenario_hash
+from sim.scenario.monitors import reported
 from sim.scenario.results import ScenarioResult, fold_events
 from sim.scenario.rounds import ScenarioSimulation
 
@@ -68,19 +73,21 @@ def _fold(tape: Tape, config: ScenarioConfig, events: Iterator[Told], progress: 
         scenario_hash=scenario_hash(tape.meta),
         regime=config.execution.regime,
         seed=config.seed,
-        steps=_last_tick_asked_for(tape) + 1,
+        steps=planned_tick(tape) + 1,
         final_tick=tape.last_tick,
         final_hash=f"{tape.state_hash(tape.last_tick):016x}",
         progress=progress,
+        violated_before=_violated_before(tape, config),
         error=_error_of(tape),
     )
 
 
-def _last_tick_asked_for(tape: Tape) -> int:
-    match tape.meta.get("notes"):
-        case {"ticks": int(ticks)}:
-            return max(ticks, tape.last_tick)
-    return tape.last_tick
+def _violated_before(tape: Tape, config: ScenarioConfig) -> tuple[str, ...]:
+    """What the state at the first tick knows of, where the tape does not begin with the run."""
+    if tape.first_tick == 0:
+        return ()
+    packed = tape.snapshot(tape.keyframes[0])[f"{BESIDE}properties"].tobytes()
+    return reported(config.properties, decode_plain(packed))
 
 
 def _error_of(tape: Tape) -> str | None:
@@ -146,10 +153,24 @@ def _kept(events: Iterator[Told], told: list[Told]) -> Iterator[Told]:
 def compare_tapes(
     one: Tape, other: Tape, worlds: tuple[Factory | None, Factory | None] = (None, None)
 ) -> RunComparison:
-    """Compare the events of two recorded runs, one after the other. Raises as rebuild_events does."""
+    """Compare the events of two recorded runs, one after the other, of the ticks that common_ticks gives.
+
+    Raises as rebuild_events does.
+    """
     regimes = {_regime(tape) for tape in (one, other)}
-    left, right = (rebuild_events(tape, world) for tape, world in zip((one, other), worlds, strict=True))
+    first, last = common_ticks(one, other)
+    left, right = (rebuild_events(tape, world, first, last) for tape, world in zip((one, other), worlds, strict=True))
     return compare_runs(left, right, exact="threaded_envelope_bounded" not in regimes)
+
+
+def common_ticks(one: Tape, other: Tape) -> tuple[int, int | None]:
+    """Of which ticks two runs can be compared: from where both tapes tell of the run, up to where one was cut off.
+
+    None is no such limit: of two tapes that were closed, one run may have gone on for longer, which is a difference.
+    """
+    first = max(ticks_with_events_due(tape.recording)[0] for tape in (one, other))
+    ends = [tape.last_tick for tape in (one, other) if not tape.sealed]
+    return first, min(ends) if ends else None
 
 
 def _regime(tape: Tape) -> str:

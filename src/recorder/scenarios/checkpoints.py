@@ -18,12 +18,16 @@ import attrs
 
 from recorder.copying import TapeCopy
 from recorder.errors import RecordingError
+from recorder.format.assembly import Assembled
+from recorder.format.recording import KeyframePlace
 from recorder.names import numbered
 from recorder.reading import OpenTape
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
 from recorder.session import describe, encode_small, new_run_id
 from recorder.settings import make_settings
+from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import restore
+from sim.kernel.state import Snapshot
 from sim.scenario.config import ScenarioConfig
 from sim.scenario.identity import scenario_hash
 from sim.scenario.rounds import ScenarioSimulation
@@ -76,16 +80,19 @@ class Checkpoints:
         error: why the last one that failed did; None if none has.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """folder: of the scenario; it is made with the first checkpoint."""
+    def __init__(self, folder: Path, notes: Mapping[str, Any] | None = None) -> None:
+        """folder: of the scenario; it is made with the first checkpoint. notes: of the run, as its tape has them."""
         self._folder = folder
+        self._notes = notes or {}
         self.written: list[Checkpoint] = []
         self.error: str | None = None
 
     @classmethod
-    def of(cls, config: ScenarioConfig, artifacts: Path | None = None) -> Checkpoints:
+    def of(
+        cls, config: ScenarioConfig, artifacts: Path | None = None, notes: Mapping[str, Any] | None = None
+    ) -> Checkpoints:
         """Those of a run of a scenario. artifacts: the folder of all scenarios', ``artifacts`` by default."""
-        return cls((artifacts if artifacts is not None else Path(FOLDER)) / config.name)
+        return cls((artifacts if artifacts is not None else Path(FOLDER)) / config.name, notes)
 
     def write_if_due(self, simulation: ScenarioSimulation, tick: int) -> None:
         """Write the state as it is now if the scenario wants a checkpoint at this tick."""
@@ -96,25 +103,28 @@ class Checkpoints:
     def write(self, simulation: ScenarioSimulation, tick: int) -> None:
         """Write the state as it is now. Whatever goes wrong is kept and does not get out."""
         try:
-            self.written.append(write_checkpoint(self._folder, simulation, tick))
+            self.written.append(write_checkpoint(self._folder, simulation, tick, self._notes))
         except Exception as error:  # noqa: BLE001 - a checkpoint is best effort: its failure is told with the result.
             self.error = f"checkpoint at tick {tick}: {type(error).__name__}: {error}"
 
 
-def write_checkpoint(folder: Path, simulation: ScenarioSimulation, tick: int) -> Checkpoint:
-    """Write the state as it is now into folder; one of the same state that is there already is kept.
+def write_checkpoint(
+    folder: Path, simulation: ScenarioSimulation, tick: int, notes: Mapping[str, Any] | None = None
+) -> Checkpoint:
+    """Write the state as it is now into folder; one that is the same is kept: of the same state, scenario and players.
 
-    Raises OSError, TypeError or ValueError for what cannot be encoded.
+    notes: of the run, as its tape has them, for those who go on from the checkpoint. Raises OSError, TypeError or ValueError for what cannot be encoded.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    snapshot = simulation.state.snapshot()
+    snapshot, notes = simulation.state.snapshot(), {**(notes or {}), "checkpoint": tick}
+    wanted = _identity(tick, f"{snapshot.hash():016x}", scenario_hash(simulation), notes)
     for found in numbered(folder / f"checkpoint_{tick}.tape", ".tape"):
         if not os.path.lexists(found):
             break
         there = _read(found)
-        if isinstance(there, Checkpoint) and there.state_hash == f"{snapshot.hash():016x}":
-            return there
-    described = describe(simulation, simulation, SETTINGS, {"checkpoint": tick})
+        if not isinstance(there, str) and _identity_of(*there) == wanted:
+            return there[0]
+    described = describe(simulation, simulation, SETTINGS, notes)
     meta = encode_small(described, "the description of the world")
     with TapeCopy(found, new_run_id(meta, snapshot, deterministic=True), meta) as copy:
         copy.full(tick, snapshot)
@@ -123,26 +133,62 @@ def write_checkpoint(folder: Path, simulation: ScenarioSimulation, tick: int) ->
 
 
 def discover_checkpoints(folder: Path, history: Iterable[Checkpoint] = ()) -> Discovery:
-    """All checkpoints of a folder and of history, each state once, the newest first.
+    """All checkpoints of a folder and of history, each state of a run once, the newest first.
 
     history: checkpoints that a run in this process has written; those whose file is gone are ignored, too. Empty and
     damaged files are ignored, with the reason. Raises OSError if the folder cannot be read.
     """
     paths = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name)) if folder.exists() else []
     paths += [one.path for one in history if one.path not in paths]
-    found: dict[tuple[int, str, str], Checkpoint] = {}
+    found: dict[Any, Checkpoint] = {}
     ignored: dict[Path, str] = {}
     for path in paths:
         read = _read(path)
-        if isinstance(read, Checkpoint):
-            found.setdefault((read.tick, read.state_hash, read.scenario_hash), read)
-        else:
+        if isinstance(read, str):
             ignored[path] = read
+        else:
+            found.setdefault(_identity_of(*read), read[0])
     return Discovery(tuple(sorted(found.values(), key=lambda one: one.tick, reverse=True)), ignored)
 
 
-def _read(path: Path) -> Checkpoint | str:
-    """The checkpoint in a file, or why there is none."""
+def read_checkpoint(path: Path) -> tuple[Checkpoint, Mapping[str, Any]]:
+    """What a checkpoint is of, and what is noted of the run that has left it.
+
+    Raises OSError, RecordingError; ValueError if it is no whole checkpoint.
+    """
+    with OpenTape(path) as opened:
+        assembled = opened.assemble()
+        place, snapshot = _last_state(path, assembled)
+        return _described(path, assembled, place.tick, snapshot.hash())
+
+
+def _described(path: Path, assembled: Assembled, tick: int, state_hash: int) -> tuple[Checkpoint, Mapping[str, Any]]:
+    notes = assembled.meta.get("notes")
+    checkpoint = Checkpoint(path, tick, f"{state_hash:016x}", scenario_hash(assembled.meta))
+    return checkpoint, notes if isinstance(notes, Mapping) else {}
+
+
+def _last_state(path: Path, assembled: Assembled) -> tuple[KeyframePlace, Snapshot]:
+    """The last keyframe, and its state. Raises ValueError if there is none, CorruptError, TornError."""
+    if not assembled.meta or not assembled.recording.keyframes:
+        raise ValueError(
+            f"{path} is no whole checkpoint: {'a keyframe' if assembled.meta else 'META'} is missing in it"
+        )
+    place = assembled.recording.keyframes[-1]
+    return place, assembled.recording.snapshot(place)
+
+
+def _identity_of(one: Checkpoint, notes: Mapping[str, Any]) -> Any:
+    return _identity(one.tick, one.state_hash, one.scenario_hash, notes)
+
+
+def _identity(tick: int, state_hash: str, scenario: str, notes: Mapping[str, Any]) -> Any:
+    """What two checkpoints have in common that are the same: runs that go on from them are."""
+    return tick, state_hash, scenario, encode_plain([notes.get("players"), notes.get("inputs")])
+
+
+def _read(path: Path) -> tuple[Checkpoint, Mapping[str, Any]] | str:
+    """The checkpoint in a file, with the notes of its run; or why there is none."""
     try:
         if path.stat().st_size == 0:
             return "it is empty"
@@ -150,10 +196,9 @@ def _read(path: Path) -> Checkpoint | str:
             assembled = opened.assemble()
             if not assembled.final or assembled.damages:
                 return "it is not whole"
-            place = assembled.recording.keyframes[-1]
-            state_hash = assembled.recording.snapshot(place).hash()
-            return Checkpoint(path, place.tick, f"{state_hash:016x}", scenario_hash(assembled.meta))
-    except (OSError, RecordingError, IndexError) as error:
+            place, snapshot = _last_state(path, assembled)
+            return _described(path, assembled, place.tick, snapshot.hash())
+    except (OSError, RecordingError, ValueError) as error:
         return str(error) or type(error).__name__
 
 
@@ -166,18 +211,18 @@ def nearest_checkpoint(folder: Path, tick: int, wanted_hash: str) -> Checkpoint 
 def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
     """Put a simulation, of the same world and scenario, into the state of a checkpoint; the state's tick.
 
-    Raises OSError, RecordingError; ValueError if the checkpoint is of another scenario, or the simulation has none.
+    Raises OSError, RecordingError; ValueError if the checkpoint is not whole or of another scenario, or the simulation
+    has none.
     """
     if not isinstance(simulation, ScenarioSimulation):
         raise ValueError("a simulation without a scenario around it has no checkpoints")  # noqa: TRY004 - of the values.
     path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
     with OpenTape(path) as opened:
         assembled = opened.assemble()
+        place, snapshot = _last_state(path, assembled)
         theirs, ours = scenario_hash(assembled.meta), scenario_hash(simulation)
         if theirs != ours:
             raise ValueError(f"{path} is of another scenario: its hash is {theirs}, that of this one {ours}")
-        place = assembled.recording.keyframes[-1]
-        snapshot = assembled.recording.snapshot(place)
     restore_whole(simulation, snapshot)
     return place.tick
 

@@ -15,8 +15,8 @@ import attrs
 from recorder.console import UsageError
 from recorder.courses import course_of
 from recorder.recorder import Recorder
-from recorder.resume import resume
 from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_checkpoint
+from recorder.scenarios.starting import begin_tape
 from recorder.session import exception_text
 from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError
@@ -61,6 +61,7 @@ def run(
         tape=tape,
         artifacts=artifacts,
         functions=loaded.world.properties,
+        settings={"notes": {"players": dict(players or {})}},
     )
 
 
@@ -81,35 +82,23 @@ def run_with_scenario(
 
     simulation: at tick 0. scenario: what stands under ``scenario`` in a file. inputs: what the roles send; nothing
     without. start: a checkpoint of the same scenario to go on from; the result is then that of the rest, whose steps are
-    numbered as in a whole run. settings: for the Recorder of a new run; one that goes on
-    has those of the checkpoint. watch: called at each
-    tick, the first one included; it must change nothing.
+    numbered as in a whole run. settings: for the Recorder. watch: called at each tick, the first one included; it must
+    change nothing.
 
     Raises ConfigError for what the scenario cannot be, TypeError for what is no simulation, ValueError for a checkpoint
-    of another scenario or one behind the last step, OSError and RecordingError for tape and checkpoint. What the
+    that is not whole, of another scenario or behind the last step, OSError and RecordingError for tape and checkpoint. What the
     simulation itself raises ends the run and is in the result.
     """
     config = read_scenario_config(scenario)
     staged = ScenarioSimulation(simulation, config, scenario, functions)
-    plan = _Plan(staged, config, _last_tick(config, steps), inputs, artifacts)
+    last_tick = _last_tick(config, steps)
+    notes = {"ticks": last_tick, **(settings or {}).get("notes", {})}
+    plan = _Plan(staged, config, last_tick, inputs, Checkpoints.of(config, artifacts, notes))
     tick = resume_checkpoint(start, staged) if start is not None else 0
-    if tick > plan.last_tick:
-        raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {plan.last_tick}")
-    own = {"notes": {"ticks": plan.last_tick}, **(settings or {})}
-    recorder = begin_tape(tape, staged, start, own) if tape is not None else None
+    if tick > last_tick:
+        raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {last_tick}")
+    recorder = begin_tape(tape, staged, start, {**(settings or {}), "notes": notes}) if tape is not None else None
     return plan.run(tick, recorder, watch or (lambda *_: None))
-
-
-def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, settings: Mapping[str, Any]) -> Recorder:
-    """A new tape; one that goes on from a checkpoint begins with its keyframe, and has its settings.
-
-    simulation: in the state of the checkpoint, if there is one. Raises FileExistsError, OSError, and as Recorder does.
-    """
-    if start is None:
-        return Recorder(tape, simulation, **settings)
-    with tape.open("xb") as file:
-        file.write((start.path if isinstance(start, Checkpoint) else start).read_bytes())
-    return resume(tape, simulation)
 
 
 def _last_tick(config: ScenarioConfig, steps: int | None) -> int:
@@ -125,13 +114,13 @@ class _Plan:
     config: ScenarioConfig
     last_tick: int
     inputs: InputsOf | None
-    artifacts: Path | None
+    checkpoints: Checkpoints
 
     def run(
         self, tick: int, recorder: Recorder | None, watch: Callable[[int, ScenarioSimulation], None]
     ) -> ScenarioResult:
         """Run from tick to the last one, or until the world says that it has ended, or raises."""
-        checkpoints = Checkpoints.of(self.config, self.artifacts)
+        before = self.staged.violated if tick else ()
         events: list[tuple[int, Event]] = [(tick, event) for event in self.staged.events()]
         error: str | None = None
         watch(tick, self.staged)
@@ -151,12 +140,12 @@ class _Plan:
                     break
                 tick += 1
                 events += [(tick, event) for event in self.staged.events()]
-                checkpoints.write_if_due(self.staged, tick)
+                self.checkpoints.write_if_due(self.staged, tick)
                 watch(tick, self.staged)
-        return self._result(events, tick, checkpoints, error)
+        return self._result(events, tick, before, error)
 
     def _result(
-        self, events: list[tuple[int, Event]], tick: int, checkpoints: Checkpoints, error: str | None
+        self, events: list[tuple[int, Event]], tick: int, before: tuple[str, ...], error: str | None
     ) -> ScenarioResult:
         progress = getattr(inner_of(self.staged.inner), "progress", None)
         return fold_events(
@@ -169,8 +158,9 @@ class _Plan:
             final_tick=tick,
             final_hash=f"{self.staged.state.hash():016x}",
             progress=progress() if progress is not None else None,
-            checkpoints=tuple(str(one.path) for one in checkpoints.written),
-            checkpoint_error=checkpoints.error,
+            violated_before=before,
+            checkpoints=tuple(str(one.path) for one in self.checkpoints.written),
+            checkpoint_error=self.checkpoints.error,
             error=f"tick {tick + 1}: {error}" if error is not None else None,
         )
 

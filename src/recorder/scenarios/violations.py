@@ -23,24 +23,30 @@ class Violations:
 
     Attributes:
         all: by tick.
+        before: properties that were violated when the run began, if that goes on from an earlier one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notes: Mapping[str, Any]) -> None:
+        """notes: of the run, as its tape has them; checkpoints keep them, too."""
         self.all: list[Violation] = []
+        self.before: tuple[str, ...] = ()
+        self._begins_at = 0
+        self._notes = notes
         self._checkpoints: Checkpoints | None = None
+
+    def begin(self, simulation: Any, tick: int) -> None:
+        """Look at the state in which the run begins, at this tick."""
+        self._begins_at = tick
+        if isinstance(simulation, ScenarioSimulation):
+            self.before = simulation.violated
 
     def watch(self, simulation: Any, tick: int) -> None:
         """Look at the tick that was just made, if there is a scenario around the simulation."""
         if not isinstance(simulation, ScenarioSimulation):
             return
         self.all += [Violation.of(tick, event) for event in simulation.events() if event["kind"] == "violation"]
-        self._checkpoints = self._checkpoints or Checkpoints.of(simulation.config)
+        self._checkpoints = self._checkpoints or Checkpoints.of(simulation.config, notes=self._notes)
         self._checkpoints.write_if_due(simulation, tick)
-
-    @property
-    def exit_code(self) -> int:
-        """Of a command whose run this is."""
-        return DIFFERS if self.all else SAME
 
     def say(self) -> None:
         """A line for each, and for checkpoints."""
@@ -49,6 +55,8 @@ class Violations:
             say_aside(f"{counted(len(written), 'checkpoint')} in {written[0].path.parent}")
         if self._checkpoints is not None and self._checkpoints.error is not None:
             say_aside(f"warning: {self._checkpoints.error}")
+        for name in self.before:
+            say_aside(f"violated at tick {self._begins_at:,} or before: {name}")
         for one in self.all:
             say_aside(f"violated at tick {one.tick:,}: {one.name}: {one.details}")
 
@@ -61,7 +69,7 @@ class Violations:
         """
         self.say()
         if not self.all:
-            return SAME
+            return DIFFERS if self.before else SAME
         target = first_free(numbered(tape.with_name(f"{tape.stem}.smaller.toml"), ".toml"))
         options = [f"--player {name}={policy}" for name, policy in players.items()]
         options += [f"--sim {course.sim}"] if course.sim else []

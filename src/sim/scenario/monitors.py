@@ -63,6 +63,11 @@ class Monitors:
             )
         self.plain: dict[str, Any] = {"violated": [False] * len(properties), "memory": [[] for _ in properties]}
 
+    @property
+    def violated(self) -> tuple[str, ...]:
+        """The properties that were reported, by name."""
+        return reported(self._properties, self.plain)
+
     def end_round(self, look: Look, events: list[Event]) -> None:
         """Look at the round; violations become events."""
         for index, one in enumerate(self._properties):
@@ -95,6 +100,11 @@ class Monitors:
                 return None
             case "function":
                 return self._functions[one.name](look)
+
+
+def reported(properties: Sequence[Property], plain: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of properties with this state, the names of those that were reported."""
+    return tuple(one.name for one, is_over in zip(properties, plain["violated"], strict=True) if is_over)
 
 
 def _fault(look: Look) -> str | None:

@@ -93,6 +93,8 @@ class ScenarioResult:
         event_counts: by kind.
         progress: of a world with protocols; None of any other.
         checks: of the trace, see check_trace.
+        violated_before: properties that were violated when the run began, which then went on from another one; how, is
+            known there.
         checkpoints: those that were written, newest last, and the last error, if there was one.
         error: what ended the run before its time; None if nothing did.
     """
@@ -115,6 +117,7 @@ class ScenarioResult:
     event_counts: Mapping[str, int]
     progress: Mapping[str, Any] | None = None
     checks: Mapping[str, Any] = attrs.field(factory=dict)
+    violated_before: tuple[str, ...] = ()
     checkpoints: tuple[str, ...] = ()
     checkpoint_error: str | None = None
     error: str | None = None

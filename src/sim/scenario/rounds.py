@@ -176,6 +176,11 @@ class ScenarioSimulation:
         """Of the state."""
         return int(self.state[CLOCK][0])
 
+    @property
+    def violated(self) -> tuple[str, ...]:
+        """The properties that were violated up to now, by name."""
+        return self._monitors.violated
+
     def _next_number(self) -> int:
         number = int(self.state[CLOCK][1])
         self.state.set(CLOCK, 1, number + 1)

@@ -181,7 +181,7 @@ def test_plain_data_of_a_program() -> None:
     """As in a file; and what has no place in one but on a tape."""
     assert read_scenario_config({"extensions": {"a": [1, 2.5, None, b"x", (1 << 64) - 1]}, "idle": {"b": True}})
     deep: list[Any] = []
-    for _ in range(600):
+    for _ in range(1200):
         deep = [deep]
     for wrong in (deep, date(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), {1, 2}, 1 << 64, object()):
         with pytest.raises(ConfigError, match=r"^extensions.a\[0\][\[0\]]*: "):
