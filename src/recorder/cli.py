@@ -138,7 +138,7 @@ def run(
     recorder = _start(output, loaded, settings, start)
     _say_what(loaded, tick_count, recorder, quiet=quiet, is_named=output is not None)
     if start is not None and not quiet:
-        say(f"from {start}, with {options_of(players) or 'no --player'}, as the run that has left it")
+        say(f"from {start}" + (f", with {options_of(players)}" if players else ""))
     found = Violations({"players": {}, **notes})
     code = _attend(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
     return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)

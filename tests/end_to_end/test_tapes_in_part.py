@@ -144,7 +144,7 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert run(recorder.cli.main, f"run bad.toml --from {start} --keyframe-interval 5 -o b.tape") == 1
     captured = capsys.readouterr()
-    assert f"from {start}, with --player snail=random, as the run that has left it\n" in captured.out
+    assert f"from {start}, with --player snail=random\n" in captured.out
     assert "violated at tick 20 or before: young\n" in captured.err
     assert "violated at tick 50: old: " in captured.err
     whole, rest = result_of("a.tape"), result_of("b.tape")
