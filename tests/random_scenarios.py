@@ -33,7 +33,7 @@ FATES = {
 
 def random_scenario(chance: random.Random, roles: Sequence[str], *, receivers: Sequence[str] = ()) -> dict[str, Any]:
     """A scenario among roles, as a file would have it. receivers: of messages, if they are others than the roles."""
-    return {
+    made = {
         "seed": chance.randrange(1000),
         "network": _network(chance, roles),
         "environment": _environment(chance, roles),
@@ -41,6 +41,18 @@ def random_scenario(chance: random.Random, roles: Sequence[str], *, receivers: S
         "reconfigurations": [_reconfiguration(chance, f"r{n}", roles) for n in range(chance.randrange(3))],
         "properties": _properties(chance),
     }
+    if tuple(receivers) == ("world",):
+        for part in [*made["adversaries"], *made["reconfigurations"]]:
+            _make_possible(part["trigger"].get("on_event", {}) if "trigger" in part else {})
+    return made
+
+
+def _make_possible(event: dict[str, Any]) -> None:
+    """Where the inputs are the messages, roles send, and the world receives."""
+    if event.get("kind") == "faulted":
+        event["kind"] = "sent"
+    if event.get("kind") == "received":
+        event.pop("role", None)
 
 
 def _some(chance: random.Random, names: Sequence[str]) -> list[str]:

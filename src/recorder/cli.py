@@ -129,16 +129,12 @@ def run(
     tick_count = goal_of(ticks) if ticks is not None else _ticks_of(loaded)
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
-    players = read_players(player or [])
-    if start is not None:
-        players = _players_from(start, tick_count, players, inputs)
+    players = _players(loaded, read_players(player or []), start, tick_count, inputs)
     course = _course(loaded, players, inputs, sim)
     notes = _notes(tick_count, players, inputs)
     settings |= {"deterministic": deterministic, "changes": changes, "events": events, "notes": notes}
     recorder = _start(output, loaded, settings, start)
-    _say_what(loaded, tick_count, recorder, quiet=quiet, is_named=output is not None)
-    if start is not None and not quiet:
-        say(f"from {start}" + (f", with {options_of(players)}" if players else ""))
+    _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     found = Violations({"players": {}, **notes})
     code = _attend(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
     return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
@@ -151,8 +147,14 @@ def _attend(recorder: Recorder, course: Course, last_tick: int, found: Violation
         return run_and_report(recorder, attrs.evolve(course, inputs=fed), last_tick, watch=found.watch, **how)
 
 
-def _players_from(start: Path, last_tick: int, players: dict[str, str], inputs: Path | None) -> dict[str, str]:
-    """Who plays from a checkpoint on. Raises UsageError, and as players_from does."""
+def _players(
+    loaded: Scenario, players: dict[str, str], start: Path | None, last_tick: int, inputs: Path | None
+) -> dict[str, str]:
+    """Who plays; from a checkpoint on, who did before. Raises UsageError, and as players_from does."""
+    if start is None:
+        return players
+    if loaded.provocation is None:
+        raise UsageError(f"--from {start}: a simulation without a scenario around it has no checkpoints")
     try:
         return players_from(start, last_tick, players, inputs)
     except ValueError as error:
@@ -173,12 +175,17 @@ def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
     return attrs.evolve(loaded, world=attrs.evolve(FOREIGN, make=lambda _: _make(sim)))
 
 
-def _say_what(loaded: Scenario, ticks: int, recorder: Recorder, *, quiet: bool, is_named: bool) -> None:
+def _say_what(
+    loaded: Scenario, ticks: int, recorder: Recorder, start: Path | None, *, quiet: bool, is_named: bool
+) -> None:
     if not quiet:
         world = f"world {loaded.world.name}" if loaded.world.name else "a simulation of yours"
         seed = (loaded.config if loaded.world.name else loaded.provocation or {}).get("seed", 0)
         what = f"{loaded.name} ({world}, seed {seed})"
         say(f"recording {what}, {counted(ticks, 'tick')} → {recorder.path}")
+        if start is not None:
+            players = recorder.meta["notes"].get("players")
+            say(f"from {start}" + (f", with {options_of(players)}" if players else ""))
     elif not is_named:
         say(str(recorder.path))  # Nobody could know it otherwise.
 
