@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_going_on_in_another_process(whole: tuple[ScenarioResult, Path]) -> None
             capture_output=True,
             text=True,
             check=True,
-            env={"PYTHONHASHSEED": seed},
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         final_hash, counts, violations = json.loads(ran.stdout)
         assert final_hash == result.final_hash
