@@ -129,13 +129,12 @@ def run(
     tick_count = goal_of(ticks) if ticks is not None else _ticks_of(loaded)
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
-    players = _players(loaded, read_players(player or []), start, tick_count, inputs)
-    course = _course(loaded, players, inputs, sim)
-    notes = _notes(tick_count, players, inputs)
-    settings |= {"deterministic": deterministic, "changes": changes, "events": events, "notes": notes}
-    recorder = _start(output, loaded, settings, start)
+    players = _players(loaded, player, start, tick_count, inputs)
+    course, notes = _course(loaded, players, inputs, sim), _notes(tick_count, players, inputs)
+    settings |= {"deterministic": deterministic, "changes": changes, "events": events}
+    recorder = _start(output, loaded, settings | {"notes": notes}, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-    found = Violations({"players": {}, **notes})
+    found = Violations(notes)
     code = _attend(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
     return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
 
@@ -148,9 +147,10 @@ def _attend(recorder: Recorder, course: Course, last_tick: int, found: Violation
 
 
 def _players(
-    loaded: Scenario, players: dict[str, str], start: Path | None, last_tick: int, inputs: Path | None
+    loaded: Scenario, given: list[str] | None, start: Path | None, last_tick: int, inputs: Path | None
 ) -> dict[str, str]:
     """Who plays; from a checkpoint on, who did before. Raises UsageError, and as players_from does."""
+    players = read_players(given or [])
     if start is None:
         return players
     if loaded.provocation is None:
@@ -267,7 +267,7 @@ def resume(
             + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
             + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
-    violations = Violations({"players": {}, **_notes(plan.last_tick, plan.players, inputs)})
+    violations = Violations(_notes(plan.last_tick, plan.players, inputs))
     code = _attend(recorder, plan.course, plan.last_tick, violations, quiet=quiet)
     if code:
         violations.say()

@@ -162,6 +162,10 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
         assert "the same: every event" in text.splitlines()[0]
         assert text.splitlines()[1:] == ["  b.tape begins at tick 20", "  compared from tick 21 on"]
 
+    record(f"bad.toml --from {start} --no-events -o d.tape", 1)
+    with Tape("d.tape") as tape:
+        assert not tape.has_events
+    assert result_of("d.tape") == rest
     record(f"bad.toml --from {start} --ticks 30 -o c.tape", 1)  # Nothing new is violated, and not all is well.
     text = output(capsys, replayer.cli.main, "results c.tape", 1)
     assert "no property was violated" not in text

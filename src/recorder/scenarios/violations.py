@@ -27,11 +27,11 @@ class Violations:
     """
 
     def __init__(self, notes: Mapping[str, Any]) -> None:
-        """notes: of the run, as its tape has them; checkpoints keep them, too."""
+        """notes: of the run, as its tape has them; checkpoints keep them, and that nobody played, if nobody did."""
         self.all: list[Violation] = []
         self.before: tuple[str, ...] = ()
         self._begins_at = 0
-        self._notes = notes
+        self._notes = {"players": {}, **notes}
         self._checkpoints: Checkpoints | None = None
 
     def begin(self, simulation: Any, tick: int) -> None:
