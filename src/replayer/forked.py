@@ -41,8 +41,10 @@ def run_forked(
     work: called in the worker with the piece and a function that takes how far it is; what it gives is pickled.
     tell: called with how far all pieces are, in sum, whose results were not given yet. size: what a piece that is done
     counts there. name: what a worker does, "simulated ticks 0 to 300", for the case that it dies.
-    Raises what work raises.
+    Raises what work raises, ValueError if jobs is below 1.
     """
+    if jobs < 1:
+        raise ValueError(f"{jobs} jobs")
     # Forked, so that a factory defined in a script or a notebook reaches the workers without pickling, and a script
     # without a __main__ guard is not run again.
     context = multiprocessing.get_context("fork")

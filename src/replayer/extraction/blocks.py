@@ -102,6 +102,11 @@ class Rows:
         if not self._shapes:
             self._shapes = {name: _shape_of_value(value, is_list=name in lists) for name, value in row.items()}
             self._values = {name: [] for name in row}
+            empty = next((name for name, shape in self._shapes.items() if 0 in shape.shape), None)
+            if empty is not None:
+                raise ExtractionError(
+                    f"table {self.table}: {empty} has no values, its shape is {self._shapes[empty].shape}"
+                )
         if row.keys() != self._shapes.keys():
             other = ", ".join(sorted(row.keys() ^ self._shapes.keys()))
             raise ExtractionError(f"table {self.table}, tick {tick:,}: rows have other columns than before: {other}")

@@ -62,6 +62,8 @@ class Building:
                     "remove it, or give another name"
                 )
             return self._done()
+        if (self.folder / MANIFEST).exists():
+            shutil.rmtree(self.folder)  # Only its name was missing; what it was made from nobody knows any more.
         if self.folder.exists() and any(self.folder.iterdir()):
             raise ExtractionError(f"{self.folder} holds something else: remove it, or give another name")
         (self.folder / "done").mkdir(parents=True)
@@ -84,11 +86,11 @@ class Building:
         """Write the manifest and give the folder its name. Raises OSError."""
         _write_whole(self.folder / MANIFEST, manifest)
         shutil.rmtree(self.folder / "done")
-        (self.folder / "plan.json").unlink()
         for path in [*self.folder.rglob("*.ndjson"), *self.folder.rglob(f"*{PART_SUFFIX}")]:
             path.unlink()  # Rows that are in typed files now; what a killed worker left.
         for folder in sorted(self.folder.rglob("*/")):
             _sync_folder(folder)
+        (self.folder / "plan.json").unlink()
         _sync_folder(self.folder)
         self.folder.rename(self.target)
         _sync_folder(self.target.parent)

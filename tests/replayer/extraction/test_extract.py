@@ -266,6 +266,22 @@ def test_a_stopped_extraction_goes_on(herd: tuple[Path, Live], tmp_path: Path) -
     assert not (tmp_path / "out.unfinished").exists()
 
 
+def test_stopped_before_the_very_last_step_it_is_made_anew(
+    herd: tuple[Path, Live], tmp_path: Path, monkeypatch: Any
+) -> None:
+    def stop(*_: Any) -> None:
+        raise StoppedError
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(StoppedError):
+        extract(herd[0], tmp_path / "out", world=Herd, tables="states")
+    monkeypatch.undo()
+    assert not (tmp_path / "out").exists()
+    extract(herd[0], tmp_path / "out", world=Herd, tables="states", stride=9)
+    extract(herd[0], tmp_path / "whole", world=Herd, tables="states", stride=9)
+    assert files(tmp_path / "out").keys() == files(tmp_path / "whole").keys()
+
+
 KILLED = """
 import sys
 from replayer.extraction import extract, plan

@@ -179,6 +179,10 @@ def need_too_much(_state: Any, _agent: Any, _more: Any) -> Any:
     return 0
 
 
+def give_nothing(_: Any) -> Any:
+    return np.zeros((3, 0))
+
+
 SIM = "--sim small_worlds:Walkers"
 MISTAKES = [
     ("extract run.tape", "--output"),
@@ -195,6 +199,7 @@ MISTAKES = [
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_text", "numbers, or arrays of numbers"),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_objects", "gave object for a"),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_other_shapes", "--list give_other_shapes"),
+    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_nothing", "has no values, its shape is (3, 0)"),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:need_too_much", "some of (state, agent)"),
     (f"extract run.tape -o out {SIM} --field x --action nothing", "no action array nothing"),
     (f"extract run.tape -o out {SIM} --field x --reward nothing", "no reward nothing"),
