@@ -19,6 +19,7 @@ from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named 
     UnsupportedVersionError,
     WriterFailedError,
 )
+from recorder.foreign import record  # noqa: E402
 from recorder.jobs import RecorderStatistics  # noqa: E402
 from recorder.recorder import Recorder  # noqa: E402
 from recorder.resume import resume  # noqa: E402
@@ -38,5 +39,6 @@ __all__ = [
     "UnreadableError",
     "UnsupportedVersionError",
     "WriterFailedError",
+    "record",
     "resume",
 ]

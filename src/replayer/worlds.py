@@ -8,10 +8,11 @@ from typing import Any
 from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.factories import sim_option
 from recorder.raised import raised_text
+from replayer.adapted import as_recorded, make_adapted
 from replayer.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.schema import COUNTS_FIELD, Layout
-from sim.kernel.simulation import ArenaOfSaved, Simulation
+from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
 from sim.scenario.around import restage
 
 Factory = Callable[[], Any]
@@ -33,7 +34,7 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
         try:
             if not callable(factory):
                 raise TypeError(f"world={factory!r}: give the class, or a function that makes a simulation")
-            simulation = restage(_made(factory), tape.meta.get("scenario"))
+            simulation = restage(as_recorded(_made(factory), tape.meta), tape.meta.get("scenario"))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
     else:
@@ -41,6 +42,8 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
             case {"name": str(name), "config": dict(config)}:
                 world = find_world(name)
                 simulation = restage(world.make(config), tape.meta.get("scenario"), world.properties)
+            case _ if tape.meta.get("adapter"):
+                simulation = as_simulation(make_adapted(tape.meta, _first_layout(tape)))
             case _:
                 recorded = tape.meta.get("simulation", "an unknown class")
                 raise UnknownWorldError(

@@ -1,0 +1,270 @@
+"""Record Gymnasium environments: a wrapper that stays one, with the state of every layer below it.
+
+A tick is one call of ``step`` or of ``reset``; the action, or the seed and the options, are its inputs. The state is the
+attributes of all wrappers and of the environment, its random generator, and what the last call returned.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+
+from sim.adapters.captured import CapturedState, Pickler
+from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_reset
+from sim.adapters.registry import Adapter, NotCapturedError
+from sim.adapters.report import Part, Report
+from sim.kernel.level import Level
+from sim.kernel.plain_data import encode_plain
+from sim.kernel.state import State
+
+NAME = "gymnasium"
+
+# What no step reads: how the environment was made, what is drawn or written for people.
+_CONFIGURATION = {"env", "spec", "_saved_kwargs", "_cached_spec", "_metadata", "metadata", "render_mode"}
+_FLAGS_OF_RENDERING = {
+    "PassiveEnvChecker": {"checked_render", "close_called"},
+    "OrderEnforcing": {"_disable_render_order_enforcing"},
+}
+_OUTPUT_ONLY = {"RecordVideo", "RenderCollection", "HumanRendering"}
+_CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "time_queue"}}
+_OWN_WRAPPERS = "gymnasium.wrappers."
+_DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
+
+
+class LastCall:
+    """What the last call of step or reset returned; a part of the state, so that a seek gives it again."""
+
+    def __init__(self) -> None:
+        self.observation: Any = None
+        self.reward: Any = 0.0
+        self.terminated: Any = False
+        self.truncated: Any = False
+
+
+class GymnasiumSimulation:
+    """An environment as a simulation: one tick is one call of step or reset.
+
+    Attributes:
+        env: the environment with its wrappers.
+        last: what the last call returned, without its info.
+        level: how exactly it can be loaded.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        *,
+        level: Level | str | None = None,
+        pickler: Pickler | None = None,
+        ignore: Iterable[str] = (),
+    ) -> None:
+        """level: None for what the adapter can give. pickler: for what cannot be saved otherwise. ignore: full
+        names of attributes that are known not to matter.
+
+        Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for no level.
+        """
+        self.env = env
+        self._ignored = tuple(ignore)
+        self.last = LastCall()
+        self.level = Level(level) if level is not None else Level.EXACT
+        layers: list[tuple[str, Any]] = [("result", self.last), *_captured_layers(env)]
+        self._captured = CapturedState(layers, classify, ignored=self._ignored, pickler=pickler)
+        self.state: State = self._captured.state
+        self._captured.ensure_all_known(_name_of(env))
+
+    def step(self, inputs: Any) -> Any:
+        """Call step or reset, as the inputs say, and return what that returned."""
+        last = self.last
+        if type(inputs) is dict:
+            kind, arguments = decode_call(inputs)
+            if kind == "reset":
+                result: Any = self.env.reset(**arguments)
+                last.observation, _ = result
+                last.reward, last.terminated, last.truncated = 0.0, False, False
+            else:
+                result = self.env.step(arguments)
+                last.observation, last.reward, last.terminated, last.truncated, _ = result
+        else:
+            result = self.env.step(inputs)
+            last.observation, last.reward, last.terminated, last.truncated, _ = result
+        if type(last.observation) is np.ndarray:
+            last.observation = last.observation.copy()  # It may be the environment's own.
+        captured = self._captured
+        captured.pack()
+        self.state = captured.state
+        return result
+
+    def after_restore(self) -> None:
+        """Put the environment into the state that the arena holds."""
+        self._captured.state = self.state
+        self._captured.unpack()
+
+    def report(self) -> Report:
+        """What is captured, layer by layer."""
+        result, *parts = self._captured.parts()
+        by_name = {part.name: part for part in parts}
+        outputs = {name: Part(name) for name, layer in _layers_of(self.env) if type(layer).__name__ in _OUTPUT_ONLY}
+        chain = [(by_name | outputs)[name] for name, _ in _layers_of(self.env)]
+        inner = [part for part in parts if part not in chain]
+        return Report(NAME, _name_of(self.env), self.level, (*chain, *inner, result))
+
+    @property
+    def adapter(self) -> dict[str, Any]:
+        """What the tape says about how it was made."""
+        kind = type(self.env.unwrapped)
+        return {
+            "name": NAME,
+            "package": NAME,
+            "version": importlib.metadata.version(NAME),
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "report": self.report().to_plain(),
+            "subject": _subject_of(self.env),
+            "ignored": list(self._ignored),
+        }
+
+
+class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose calls of step and reset are recorded; closing it closes the tape."""
+
+    def __init__(self, simulation: GymnasiumSimulation, tape: Any) -> None:
+        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        super().__init__(simulation.env)
+        self.tape = tape
+        self._call = tape.step
+        self._steps = 0
+        self._return = 0.0
+        self._over = False
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """As the environment's, recorded. Raises TypeError for an action that cannot be recorded; nothing is done."""
+        result = self._call(action if type(action) is int else encode_action(action))
+        self._steps += 1
+        self._return += result[1]
+        self._over = result[2] or result[3]
+        return result  # type: ignore[no-any-return]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """As the environment's, recorded; a seed that is drawn because none was ever given is recorded, too."""
+        if seed is None and getattr(self.env.unwrapped, "_np_random", self) is None:
+            seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
+        result = self._call(encode_reset(seed, options, self._ended()))
+        self._steps, self._return, self._over = 0, 0.0, False
+        return result  # type: ignore[no-any-return]
+
+    def _ended(self) -> dict[str, Any] | None:
+        """What the episode that ends here came to; None if there was none."""
+        return {"steps": self._steps, "return": float(self._return), "over": bool(self._over)} if self._steps else None
+
+    def close(self) -> None:
+        """Close the tape, then the environment."""
+        ended = self._ended()
+        self.tape.close({"reason": "closed", "episode": ended} if ended else None)
+        super().close()
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """The environment's own: being recorded is no part of how it is made."""
+        return self.env.spec
+
+
+def classify(holder: object, name: str, value: Any) -> Literal["kept", "clock", "open"] | None:
+    """What is known of the attributes of Gymnasium's own classes."""
+    kind = type(holder).__name__
+    if name in _CONFIGURATION or kind in _OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
+        return "kept"
+    if name in _CLOCKS.get(kind, ()):
+        return "clock"
+    if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env):
+        return "kept"
+    if type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
+        return "kept"
+    return None
+
+
+def _layers_of(env: Any) -> list[tuple[str, Any]]:
+    """The wrappers and the environment, outermost first, each with a name of its own."""
+    found: list[tuple[str, Any]] = []
+    taken: dict[str, int] = {}
+    layer = env
+    while True:
+        name = type(layer).__name__
+        taken[name] = taken.get(name, 0) + 1
+        found.append((name if taken[name] == 1 else f"{name}_{taken[name]}", layer))
+        if not isinstance(layer, gymnasium.Wrapper):
+            return found
+        layer = layer.env
+
+
+def _captured_layers(env: Any) -> list[tuple[str, Any]]:
+    return [(name, layer) for name, layer in _layers_of(env) if type(layer).__name__ not in _OUTPUT_ONLY]
+
+
+def _name_of(env: Any) -> str:
+    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+
+
+# --- making an environment again
+
+
+def _subject_of(env: Any) -> dict[str, Any] | None:
+    """How the environment was made, if that can be said in plain data."""
+    spec = env.spec
+    layers = [name for name, _ in _captured_layers(env)]
+    if spec is None:
+        return {"layers": layers}
+    made = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    wrappers = [
+        [one.name, dict(one.kwargs or {})]
+        for one in spec.additional_wrappers
+        if one.entry_point.startswith(_OWN_WRAPPERS) and one.name not in _OUTPUT_ONLY
+    ]
+    subject = {
+        "id": spec.id,
+        "kwargs": made,
+        "max_episode_steps": spec.max_episode_steps,
+        "checked": not spec.disable_env_checker,
+        "wrappers": wrappers,
+        "layers": layers,
+    }
+    try:
+        encode_plain(subject)
+    except (TypeError, ValueError, OverflowError):
+        return {"layers": layers}  # Made with objects: only the user can make them again.
+    return subject
+
+
+def _rebuild(subject: Mapping[str, Any]) -> Any | None:
+    """The environment of a tape, if its id is registered here and its wrappers are Gymnasium's own."""
+    match subject:
+        case {
+            "id": str(name),
+            "kwargs": dict(arguments),
+            "max_episode_steps": int() | None as limit,
+            "checked": bool(checked),
+            "wrappers": list(wrappers),
+            "layers": list(layers),
+        } if name in gymnasium.registry and ":" not in name:
+            env = gymnasium.make(name, max_episode_steps=limit, disable_env_checker=not checked, **arguments)
+            for wrapper, options in wrappers:
+                if wrapper not in gymnasium.wrappers.__all__:
+                    return None
+                env = getattr(gymnasium.wrappers, wrapper)(env, **options)
+            return env if [one for one, _ in _captured_layers(env)] == layers else None
+    return None
+
+
+def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
+    if not isinstance(env, gymnasium.Env):
+        raise NotCapturedError(
+            f"{type(env).__name__} is no gymnasium.Env: of a vector of environments, record each one by itself"
+        )
+    return GymnasiumSimulation(env, **options)
+
+
+ADAPTER = Adapter(NAME, _adapt, RecordedEnv, _rebuild)

@@ -1,0 +1,155 @@
+"""Make objects what a captured state says: the way back of captured.py.
+
+Nothing is made here but plain values (see values.py): an object of a class must be there already, in the place where it
+was saved, so that no tape can have a class imported or called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.generators import BIT_GENERATORS, set_pcg_words
+from sim.adapters.registry import NotCapturedError
+from sim.adapters.structure import (
+    KINDS,
+    Attribute,
+    Structure,
+    Surveyor,
+    field_name,
+    is_quick_array,
+    structure_from_plain,
+    type_name,
+)
+from sim.adapters.values import decode_value
+from sim.kernel.state import State
+
+_LEFT_ALONE = ("kept", "clock", "fixed", "unknown")
+
+
+def restore_objects(
+    state: State,
+    layers: Sequence[tuple[str, Any]],
+    surveyor: Surveyor,
+    constants_now: bytes,
+    pickler: Any,
+) -> tuple[Structure, dict[str, Any]]:
+    """Put what the arena holds into the objects; its structure, and all objects by name.
+
+    constants_now: the large containers that the objects have, as bytes, so that equal ones are left as they are.
+    Raises NotCapturedError, naming what is of another kind than was saved; ValueError for an arena of something else.
+    """
+    if "structure" not in state.layout.slots:
+        raise ValueError("the state is not one of captured objects")
+    structure = structure_from_plain(decode_value(state.blob("structure")))
+    return structure, _Restoring(state, structure, surveyor, dict(layers)).run(constants_now, pickler)
+
+
+class _Restoring:
+    """One restoring."""
+
+    def __init__(self, state: State, structure: Structure, surveyor: Surveyor, objects: dict[str, Any]) -> None:
+        self._state = state
+        self._structure = structure
+        self._surveyor = surveyor
+        self._objects = objects
+        self._used: set[int] = set()  # Arrays that were written to: a second attribute gets one of its own.
+        self._known: dict[str, Any] = {}
+        self._cell_count = 0
+
+    def run(self, constants_now: bytes, pickler: Any) -> dict[str, Any]:
+        """Do it, layer by layer; the objects by name."""
+        state, objects = self._state, self._objects
+        for layer in self._structure.layers:
+            if layer.name not in objects:
+                raise NotCapturedError(f"there is no {layer.name}, whose attributes were saved")
+            attributes = vars(objects[layer.name])
+            self._clear(layer.name, {one.name for one in layer.attributes}, attributes)
+            for one in layer.attributes:
+                self._restore(layer.name, one, attributes)
+        constants = state.blob("constants")
+        same_constants = constants == constants_now
+        values = {} if same_constants else dict(decode_value(constants))
+        for layer in self._structure.layers:
+            for one in layer.attributes:
+                if one.category == "constant":
+                    full, attributes = f"{layer.name}.{one.name}", vars(objects[layer.name])
+                    if not same_constants:
+                        attributes[one.name] = values[full]
+                    self._known[full] = attributes[one.name]
+        values = dict(decode_value(state.blob("rest"), self._known))
+        if "trusted" in state.layout.slots:
+            if pickler is None:
+                raise NotCapturedError(
+                    "some of the state was saved by pickle, which may run any code: say trust=True if you trust the tape"
+                )
+            values |= pickler.load(state.blob("trusted"))
+        for layer in self._structure.layers:
+            attributes = vars(objects[layer.name])
+            for one in layer.attributes:
+                if one.category in ("rest", "member", "trusted"):
+                    value = values[f"{layer.name}.{one.name}"]
+                    attributes[one.name] = _member(layer.name, one, attributes, value)
+                elif one.category == "same":
+                    attributes[one.name] = objects[one.detail]
+        return objects
+
+    def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
+        """Take away what a used instance has and the saved one had not."""
+        for name in attributes.keys() - saved:
+            if self._surveyor.category(self._objects[layer], f"{layer}.{name}", attributes[name]) not in _LEFT_ALONE:
+                del attributes[name]
+
+    def _restore(self, layer: str, one: Attribute, attributes: dict[str, Any]) -> None:
+        full = f"{layer}.{one.name}"
+        if one.category == "cell":
+            kind = KINDS[int(self._state["kinds"][self._cell_count])]
+            self._cell_count += 1
+            number = self._state[field_name(layer, one.name)][()].item()
+            attributes[one.name] = None if kind is type(None) else kind(number)
+        elif one.category == "array":
+            attributes[one.name] = self._known[full] = self._array(
+                self._state[field_name(layer, one.name)], attributes.get(one.name)
+            )
+        elif one.category == "generator":
+            words = self._state[field_name(layer, one.name)].tolist()
+            attributes[one.name] = self._known[full] = self._generator(words, one.detail, attributes.get(one.name))
+        elif one.category == "object":
+            present = attributes.get(one.name)
+            if type_name(present) != one.detail:
+                raise NotCapturedError(
+                    f"{full} was a {one.detail} when it was saved and is {type_name(present)} here: "
+                    "an object cannot be made from a tape; with trust=True it is saved by pickle"
+                )
+            self._objects[full] = present
+
+    def _array(self, saved: np.ndarray[Any, Any], present: Any) -> np.ndarray[Any, Any]:
+        fits = is_quick_array(present) and present.shape == saved.shape and present.dtype == saved.dtype
+        if not fits or not present.flags.writeable or id(present) in self._used:
+            present = saved.copy()
+        else:
+            present[...] = saved  # In place: what else looks at this memory goes on doing so.
+        self._used.add(id(present))
+        return present  # type: ignore[no-any-return]
+
+    def _generator(self, words: list[int], kind: str, present: Any) -> Any:
+        if kind not in BIT_GENERATORS:
+            raise ValueError(f"{kind!r} is no bit generator of NumPy's")
+        fits = type(present) is np.random.Generator and type(present.bit_generator).__name__ == kind
+        if not fits or id(present) in self._used:
+            present = np.random.Generator(BIT_GENERATORS[kind](0))
+        set_pcg_words(present, words)
+        self._used.add(id(present))
+        return present
+
+
+def _member(layer: str, one: Attribute, attributes: dict[str, Any], value: Any) -> Any:
+    """What is set: the value itself, or the member of the enumeration that it names."""
+    if one.category != "member":
+        return value
+    kind = type(attributes.get(one.name))
+    if f"{kind.__module__}.{kind.__qualname__}" != one.detail:
+        raise NotCapturedError(f"{layer}.{one.name} was a {one.detail} when it was saved, and is no such thing here")
+    return kind[value]

@@ -1,0 +1,265 @@
+"""What the attributes of some objects are, so that each is saved where it is cheapest: the plan of a captured state.
+
+A structure is part of the state that it describes (the blob ``structure``), so that what was learned on the way, such
+as that an attribute is now a number and now None, is there again after a load. Each attribute is one of:
+
+    cell       a number or truth value, or now and then None: a field of one number, its type in the field ``kinds``
+    array      numbers, C order, memory of its own: a field
+    generator  np.random.Generator over PCG64: a field of six words
+    rest       any other value that values.py writes: in the blob ``rest``, all together, so that what is shared stays so
+    constant   a large container that is taken not to change (looked at now and then): in the blob ``constants``
+    object     an instance of a class with attributes of its own: a layer of its own, loaded in place
+    trusted    saved by pickle, since the user said trust=True: in the blob ``trusted``
+    member     one of an enumeration: its name, in the blob ``rest``
+    same       an object that is captured already, under the name that the detail says
+    fixed      functions, classes, modules: left as they were made, and watched, since another one would not be saved
+    kept       left as it was made: configuration, rendering
+    clock      kept, too: a time of the day
+    unknown    nobody knows
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+
+from sim.adapters.generators import is_pcg
+from sim.adapters.values import NotPlainError, encode_value
+
+Category = Literal[
+    "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "clock",
+    "unknown",
+]  # fmt: skip
+Classify = Callable[[object, str, Any], Literal["kept", "clock", "open"] | None]
+
+CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written anew at each step.
+LAYERS_MAX = 200  # Objects in objects; more of them are a graph, for which there is pickle.
+# The type of a cell's value, by its number in ``kinds``. Appended to, never changed: tapes hold these numbers.
+KINDS: tuple[Any, ...] = (
+    type(None), bool, int, float, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
+    np.float16, np.float32, np.float64,
+)  # fmt: skip
+KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+_FLOATS = frozenset((float, np.float16, np.float32, np.float64))
+_FIXED_TYPES = (
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.dtype, range, slice, re.Pattern,
+)  # fmt: skip
+_NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+@attrs.frozen
+class Attribute:
+    """One attribute of a layer.
+
+    Attributes:
+        name: of the attribute.
+        category: see above.
+        detail: of a cell "i" or "f"; of an array [dtype, shape]; of an object its class; of what is kept or unknown its
+            type.
+    """
+
+    name: str
+    category: Category
+    detail: Any = None
+
+
+@attrs.frozen
+class Layer:
+    """One object whose attributes are captured.
+
+    Attributes:
+        name: in front of the names of its fields.
+        attributes: in the order of their names.
+    """
+
+    name: str
+    attributes: tuple[Attribute, ...]
+
+    def to_plain(self) -> list[Any]:
+        """As it is written into the state."""
+        return [self.name, [[one.name, one.category, one.detail] for one in self.attributes]]
+
+
+@attrs.frozen
+class Structure:
+    """The layers of a simulation, outermost first."""
+
+    layers: tuple[Layer, ...]
+
+    def encode(self) -> bytes:
+        """As bytes, equal for equal structures."""
+        return encode_value([layer.to_plain() for layer in self.layers])
+
+    def category_of(self) -> dict[tuple[str, str], Attribute]:
+        """Each attribute by the names of its layer and its own."""
+        return {(layer.name, one.name): one for layer in self.layers for one in layer.attributes}
+
+
+def structure_from_plain(plain: Any) -> Structure:
+    """The structure that to_plain gave. Raises ValueError for anything else."""
+    try:
+        return Structure(
+            tuple(
+                Layer(name, tuple(Attribute(one, category, detail) for one, category, detail in attributes))
+                for name, attributes in plain
+            )
+        )
+    except (TypeError, ValueError):
+        raise ValueError("no structure of a captured state") from None
+
+
+def field_name(layer: str, attribute: str) -> str:
+    """The name of an attribute's field, in the letters that a field's name may have."""
+    return _NAME_CHARS.sub("_", f"{layer}.{attribute}")[:150]
+
+
+def type_name(value: Any) -> str:
+    """How a user would call the type of value."""
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+def is_quick_array(value: Any) -> bool:
+    """Whether it is an array that is copied into a field as it is: numbers, C order, memory of its own."""
+    if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous or value.ndim > 8:
+        return False
+    dtype = value.dtype
+    return dtype.kind in "biufc" and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+
+
+def cell_of(value: Any) -> str | None:
+    """The letter of the cell that can hold value; None if none can."""
+    kind = type(value)
+    if kind not in KIND_NUMBERS or kind is type(None):
+        return None
+    if kind in _FLOATS:
+        return "f"
+    return "i" if kind is not int or -(1 << 63) <= value < 1 << 63 else None
+
+
+class Surveyor:
+    """Looks at objects and says what their attributes are."""
+
+    def __init__(self, classify: Classify, *, trust: bool, ignored: frozenset[str] = frozenset()) -> None:
+        """classify: what an adapter knows of an attribute, from the object, its name and its value; "open" says that
+        the attributes of the value are to be looked at, too. ignored: full names that are kept at the user's word."""
+        self._classify = classify
+        self._trust = trust
+        self._ignored = ignored
+
+    def survey(self, layers: Sequence[tuple[str, Any]], before: Structure | None) -> tuple[Structure, dict[str, Any]]:
+        """The structure of these objects and of those inside of them, and all of these objects by name.
+
+        before: the structure until now, from which is kept what was learned.
+        """
+        known = before.category_of() if before is not None else {}
+        found: list[Layer] = []
+        objects: dict[str, Any] = {}
+        waiting = list(layers)
+        seen: dict[int, str] = {id(one): name for name, one in layers}
+        taken: set[int] = set()  # Arrays and generators that have a field: what is met again goes to the rest.
+        while waiting:
+            name, one = waiting.pop(0)
+            objects[name] = one
+            attributes = []
+            for attribute, value in sorted(vars(one).items()):
+                full = f"{name}.{attribute}"
+                category, detail = self._category(one, full, attribute, value, known.get((name, attribute)), taken)
+                if category == "object":
+                    if id(value) in seen and seen[id(value)] != full:
+                        category, detail = "same", seen[id(value)]  # Captured already, under its first name.
+                    elif len(seen) < LAYERS_MAX:
+                        seen[id(value)] = full
+                        waiting.append((full, value))
+                    else:
+                        category, detail = self._last_resort(value)
+                attributes.append(Attribute(attribute, category, detail))
+            found.append(Layer(name, tuple(attributes)))
+        return Structure(tuple(found)), objects
+
+    def category(self, one: Any, full: str, value: Any) -> Category:
+        """What an attribute of an object would be that was not there before."""
+        return self._category(one, full, full.rpartition(".")[2], value, None, set())[0]
+
+    def _category(
+        self, one: Any, full: str, attribute: str, value: Any, before: Attribute | None, taken: set[int]
+    ) -> tuple[Category, Any]:
+        said = self._classify(one, attribute, value)
+        if said == "kept" or full in self._ignored:
+            return "kept", type_name(value)
+        if said == "clock":
+            return "clock", type_name(value)
+        was = before.category if before is not None else None
+        letter = cell_of(value)
+        if letter is not None and was not in ("rest", "constant"):
+            return ("cell", letter) if was != "cell" or before is None or before.detail == letter else ("rest", None)
+        if value is None and was == "cell" and before is not None:
+            return "cell", before.detail
+        if was == "cell" and letter is None and isinstance(value, int | float | np.number):
+            return "rest", None
+        if is_quick_array(value) and id(value) not in taken:
+            taken.add(id(value))
+            return "array", [value.dtype.str, list(value.shape)]
+        if is_pcg(value) and id(value) not in taken:
+            taken.add(id(value))
+            return "generator", type(value.bit_generator).__name__
+        if isinstance(value, enum.Enum):
+            return "member", type_name(value)
+        if isinstance(value, _FIXED_TYPES):
+            return "fixed", type_name(value)
+        if said == "open":
+            return "object", type_name(value)
+        return self._plain_or_object(value, was)
+
+    def _plain_or_object(self, value: Any, was: str | None) -> tuple[Category, Any]:
+        if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS:
+            try:
+                encode_value(value)
+            except NotPlainError:
+                return self._last_resort(value)
+            return ("rest" if was == "rest" else "constant"), None
+        try:
+            encode_value(value)
+        except NotPlainError:
+            return ("object", type_name(value)) if is_open_object(value) else self._last_resort(value)
+        return "rest", None
+
+    def _last_resort(self, value: Any) -> tuple[Category, Any]:
+        return ("trusted" if self._trust else "unknown"), type_name(value)
+
+
+def is_open_object(value: Any) -> bool:
+    """Whether all that an object is lies in its ``__dict__``: it is made and copied as Python's own classes are."""
+    kind = type(value)
+    if isinstance(value, type) or not hasattr(value, "__dict__") or callable(value):
+        return False
+    return all(getattr(kind, name) is getattr(object, name) for name in ("__new__", "__reduce__", "__reduce_ex__"))
+
+
+def element_count(value: Any, limit: int = CONSTANT_ELEMENTS) -> int:
+    """How many elements a container has, those of the containers in it included; counted no further than limit."""
+    count, waiting = 0, [value]
+    seen: set[int] = set()
+    while waiting and count <= limit:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        count += len(one)
+        items = one.values() if isinstance(one, Mapping) else one
+        waiting += [item for item in items if type(item) in (dict, list, set, tuple)]
+    return count
+
+
+def is_quiet_by_equality(value: Any) -> bool:
+    """Whether only a value that is the same, in type and sign, is equal to this one."""
+    kind = type(value)
+    if kind is float:
+        return math.isfinite(value) and not value.is_integer()
+    return kind in (type(None), bool, str, bytes)

@@ -1,0 +1,29 @@
+"""How exactly a simulation can be saved and loaded, as it declares it itself."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class Level(enum.StrEnum):
+    """What can be relied upon when a state is loaded."""
+
+    EXACT = "exact"  # Going on after a load equals never having saved.
+    CANONICAL = (
+        "canonical"  # A load changes what follows, always in the same way: the live run loads at keyframes, too.
+    )
+    INPUTS_ONLY = "inputs_only"  # There is no usable save: a load repeats the inputs since the last reset.
+
+
+def level_of(simulation: Any) -> Level:
+    """What a simulation, or what it is around, declares as its ``level``; EXACT if it says nothing.
+
+    Raises ValueError for what is no level.
+    """
+    declared = getattr(simulation, "level", None) or getattr(getattr(simulation, "inner", None), "level", None)
+    try:
+        return Level(declared) if declared is not None else Level.EXACT
+    except ValueError:
+        levels = ", ".join(level.value for level in Level)
+        raise ValueError(f"level={declared!r}: one of {levels} was expected") from None
