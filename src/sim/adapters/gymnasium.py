@@ -7,6 +7,7 @@ attributes of all wrappers and of the environment, its random generator, and wha
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import State
 
 NAME = "gymnasium"
+RESULT = "result"  # What the fields of LastCall are named after.
 
 # What no step reads: how the environment was made, what is drawn or written for people.
 _CONFIGURATION = {"env", "spec", "_saved_kwargs", "_cached_spec", "_metadata", "metadata", "render_mode"}
@@ -33,6 +35,10 @@ _FLAGS_OF_RENDERING = {
 }
 _OUTPUT_ONLY = {"RecordVideo", "RenderCollection", "HumanRendering"}
 _CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "time_queue"}}
+# Attributes in which environments keep what they draw with; None until the first picture is drawn.
+_DRAWING_NAMES = re.compile(
+    r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
+)
 _OWN_WRAPPERS = "gymnasium.wrappers."
 _DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
 
@@ -73,8 +79,8 @@ class GymnasiumSimulation:
         self._ignored = tuple(ignore)
         self.last = LastCall()
         self.level = Level(level) if level is not None else Level.EXACT
-        layers: list[tuple[str, Any]] = [("result", self.last), *_captured_layers(env)]
-        self._captured = CapturedState(layers, classify, ignored=self._ignored, pickler=pickler)
+        layers: list[tuple[str, Any]] = [(RESULT, self.last), *_captured_layers(env)]
+        self._captured = CapturedState(layers, classify, ignored=self._ignored, pickler=pickler, detached=[RESULT])
         self.state: State = self._captured.state
         self._captured.ensure_all_known(_name_of(env))
 
@@ -93,8 +99,6 @@ class GymnasiumSimulation:
         else:
             result = self.env.step(inputs)
             last.observation, last.reward, last.terminated, last.truncated, _ = result
-        if type(last.observation) is np.ndarray:
-            last.observation = last.observation.copy()  # It may be the environment's own.
         captured = self._captured
         captured.pack()
         self.state = captured.state
@@ -182,9 +186,9 @@ def classify(holder: object, name: str, value: Any) -> Literal["kept", "clock", 
         return "clock"
     if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env):
         return "kept"
-    if type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
+    if name == "isopen" or type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
         return "kept"
-    return None
+    return "kept" if value is None and _DRAWING_NAMES.fullmatch(name) else None
 
 
 def _layers_of(env: Any) -> list[tuple[str, Any]]:

@@ -35,26 +35,30 @@ def restore_objects(
     surveyor: Surveyor,
     constants_now: bytes,
     pickler: Any,
+    detached: frozenset[str],
 ) -> tuple[Structure, dict[str, Any]]:
     """Put what the arena holds into the objects; its structure, and all objects by name.
 
-    constants_now: the large containers that the objects have, as bytes, so that equal ones are left as they are.
+    detached: layers whose arrays are never written to, since others may hold them. constants_now: the large containers that the objects have, as bytes, so that equal ones are left as they are.
     Raises NotCapturedError, naming what is of another kind than was saved; ValueError for an arena of something else.
     """
     if "structure" not in state.layout.slots:
         raise ValueError("the state is not one of captured objects")
     structure = structure_from_plain(decode_value(state.blob("structure")))
-    return structure, _Restoring(state, structure, surveyor, dict(layers)).run(constants_now, pickler)
+    return structure, _Restoring(state, structure, surveyor, dict(layers), detached).run(constants_now, pickler)
 
 
 class _Restoring:
     """One restoring."""
 
-    def __init__(self, state: State, structure: Structure, surveyor: Surveyor, objects: dict[str, Any]) -> None:
+    def __init__(
+        self, state: State, structure: Structure, surveyor: Surveyor, objects: dict[str, Any], detached: frozenset[str]
+    ) -> None:
         self._state = state
         self._structure = structure
         self._surveyor = surveyor
         self._objects = objects
+        self._detached = detached
         self._used: set[int] = set()  # Arrays that were written to: a second attribute gets one of its own.
         self._known: dict[str, Any] = {}
         self._cell_count = 0
@@ -110,9 +114,9 @@ class _Restoring:
             number = self._state[field_name(layer, one.name)][()].item()
             attributes[one.name] = None if kind is type(None) else kind(number)
         elif one.category == "array":
-            attributes[one.name] = self._known[full] = self._array(
-                self._state[field_name(layer, one.name)], attributes.get(one.name)
-            )
+            saved, present = self._state[field_name(layer, one.name)], attributes.get(one.name)
+            made = saved.copy() if layer in self._detached else self._array(saved, present)
+            attributes[one.name] = self._known[full] = made
         elif one.category == "generator":
             words = self._state[field_name(layer, one.name)].tolist()
             attributes[one.name] = self._known[full] = self._generator(words, one.detail, attributes.get(one.name))

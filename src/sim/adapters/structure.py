@@ -23,6 +23,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -41,6 +42,8 @@ Classify = Callable[[object, str, Any], Literal["kept", "clock", "open"] | None]
 
 CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written anew at each step.
 LAYERS_MAX = 200  # Objects in objects; more of them are a graph, for which there is pickle.
+HOLDERS_OF_A_LONE_BASE = 3  # The view, the variable here, and the call that counts.
+_FOR_GOOD = ("unknown", "trusted")
 # The type of a cell's value, by its number in ``kinds``. Appended to, never changed: tapes hold these numbers.
 KINDS: tuple[Any, ...] = (
     type(None), bool, int, float, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
@@ -51,6 +54,7 @@ _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 _FIXED_TYPES = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.dtype, range, slice, re.Pattern,
 )  # fmt: skip
+NEVER_SET = "none"  # What has been None up to now may yet become a number.
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -61,8 +65,7 @@ class Attribute:
     Attributes:
         name: of the attribute.
         category: see above.
-        detail: of a cell "i" or "f"; of an array [dtype, shape]; of an object its class; of what is kept or unknown its
-            type.
+        detail: of a cell "i" or "f"; of the rest "none" for what has never been set; of an array [dtype, shape]; of an object its class; of what is unknown its type.
     """
 
     name: str
@@ -83,8 +86,9 @@ class Layer:
     attributes: tuple[Attribute, ...]
 
     def to_plain(self) -> list[Any]:
-        """As it is written into the state."""
-        return [self.name, [[one.name, one.category, one.detail] for one in self.attributes]]
+        """As it is written into the state: without what is kept, which differs where something was drawn."""
+        listed = [one for one in self.attributes if one.category not in ("kept", "clock")]
+        return [self.name, [[one.name, one.category, one.detail] for one in listed]]
 
 
 @attrs.frozen
@@ -127,10 +131,18 @@ def type_name(value: Any) -> str:
 
 def is_quick_array(value: Any) -> bool:
     """Whether it is an array that is copied into a field as it is: numbers, C order, memory of its own."""
-    if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous or value.ndim > 8:
+    if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8 or not has_own_memory(value):
         return False
     dtype = value.dtype
     return dtype.kind in "biufc" and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+
+
+def has_own_memory(array: np.ndarray[Any, Any]) -> bool:
+    """Whether nobody else can see the memory of an array: it is its own, or that of one whom nobody else holds."""
+    base = array.base
+    if base is None:
+        return True
+    return type(base) is np.ndarray and base.base is None and sys.getrefcount(base) <= HOLDERS_OF_A_LONE_BASE
 
 
 def cell_of(value: Any) -> str | None:
@@ -146,9 +158,14 @@ def cell_of(value: Any) -> str | None:
 class Surveyor:
     """Looks at objects and says what their attributes are."""
 
-    def __init__(self, classify: Classify, *, trust: bool, ignored: frozenset[str] = frozenset()) -> None:
-        """classify: what an adapter knows of an attribute, from the object, its name and its value; "open" says that
-        the attributes of the value are to be looked at, too. ignored: full names that are kept at the user's word."""
+    def __init__(self, classify: Classify, *, trust: bool, ignored: frozenset[str], detached: frozenset[str]) -> None:
+        """What is known beforehand.
+
+        classify: what an adapter knows of an attribute, from the object, its name and its value; "open" says that the
+        attributes of the value are to be looked at, too. ignored: full names that are kept at the user's word.
+        detached: layers whose arrays count as copies.
+        """
+        self._detached = detached
         self._classify = classify
         self._trust = trust
         self._ignored = ignored
@@ -168,9 +185,10 @@ class Surveyor:
             name, one = waiting.pop(0)
             objects[name] = one
             attributes = []
+            mine = set() if name in self._detached else taken
             for attribute, value in sorted(vars(one).items()):
                 full = f"{name}.{attribute}"
-                category, detail = self._category(one, full, attribute, value, known.get((name, attribute)), taken)
+                category, detail = self._category(one, full, attribute, value, known.get((name, attribute)), mine)
                 if category == "object":
                     if id(value) in seen and seen[id(value)] != full:
                         category, detail = "same", seen[id(value)]  # Captured already, under its first name.
@@ -190,19 +208,22 @@ class Surveyor:
     def _category(
         self, one: Any, full: str, attribute: str, value: Any, before: Attribute | None, taken: set[int]
     ) -> tuple[Category, Any]:
-        said = self._classify(one, attribute, value)
-        if said == "kept" or full in self._ignored:
-            return "kept", type_name(value)
-        if said == "clock":
-            return "clock", type_name(value)
         was = before.category if before is not None else None
+        said = self._classify(one, attribute, value)
+        if said in ("kept", "clock"):
+            return said, None
+        if full in self._ignored:
+            return "kept", None
+        if before is not None and (was in _FOR_GOOD or (was == "rest" and before.detail != NEVER_SET)):
+            return self._as_before(before, value)
         letter = cell_of(value)
-        if letter is not None and was not in ("rest", "constant"):
-            return ("cell", letter) if was != "cell" or before is None or before.detail == letter else ("rest", None)
-        if value is None and was == "cell" and before is not None:
-            return "cell", before.detail
-        if was == "cell" and letter is None and isinstance(value, int | float | np.number):
-            return "rest", None
+        if was == "cell" and before is not None:
+            if value is None or letter == before.detail:
+                return "cell", before.detail
+            if letter is not None or isinstance(value, int):
+                return "rest", None
+        if letter is not None:
+            return "cell", letter
         if is_quick_array(value) and id(value) not in taken:
             taken.add(id(value))
             return "array", [value.dtype.str, list(value.shape)]
@@ -215,20 +236,25 @@ class Surveyor:
             return "fixed", type_name(value)
         if said == "open":
             return "object", type_name(value)
-        return self._plain_or_object(value, was)
+        return self._plain_or_object(value, before)
 
-    def _plain_or_object(self, value: Any, was: str | None) -> tuple[Category, Any]:
-        if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS:
+    def _as_before(self, before: Attribute, value: Any) -> tuple[Category, Any]:
+        """What was once written with the rest stays there, if it can, and so on: see invariant 1 of captured.py."""
+        if before.category == "rest":
             try:
                 encode_value(value)
             except NotPlainError:
                 return self._last_resort(value)
-            return ("rest" if was == "rest" else "constant"), None
+        return before.category, before.detail
+
+    def _plain_or_object(self, value: Any, before: Attribute | None) -> tuple[Category, Any]:
         try:
             encode_value(value)
         except NotPlainError:
             return ("object", type_name(value)) if is_open_object(value) else self._last_resort(value)
-        return "rest", None
+        if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS:
+            return "constant", None
+        return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
 
     def _last_resort(self, value: Any) -> tuple[Category, Any]:
         return ("trusted" if self._trust else "unknown"), type_name(value)
