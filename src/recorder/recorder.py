@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from recorder.blame import Blame, PhaseBlame, wants_fields
+from recorder.canonical import loads_at_keyframes
 from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.forks import refuse_after_fork
@@ -163,6 +164,7 @@ class Recorder:
     ) -> None:
         self.simulation = simulation
         self._outputs = Outputs.of(simulation, session.described.get("event_stream"))
+        self._load = loads_at_keyframes(simulation)
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described
@@ -347,6 +349,8 @@ class Recorder:
             job = KeyframeJob(tick, state_hash, self._baseline, changes)
             self._raw_bytes += job.size_bytes
             self._writer.put_keyframe(job)
+            if self._load is not None:
+                self._load()
 
     def _is_segment_full(self, tick: int) -> bool:
         """Whether the next keyframe should begin a new segment."""
@@ -373,6 +377,8 @@ class Recorder:
         self._blames_fields = wants_fields(self._settings.blame, self.simulation.state)
         self._baseline = snapshot
         self._force_full = False
+        if self._load is not None:
+            self._load()
 
     # --- what went wrong
 

@@ -11,6 +11,7 @@ from recorder.console import CORRUPT, INCOMPLETE, UsageError, counted
 from recorder.factories import Factory, load_factory
 from recorder.format.block import TAG
 from recorder.format.file_header import MAGIC
+from replayer.adapted import why_missing
 from replayer.files import reading
 from replayer.repair import STOPPED_EARLY
 from replayer.show import picture
@@ -68,8 +69,8 @@ def world_of(tape: Tape) -> World | None:
 
 
 def note_version(tape: Tape) -> None:
-    """Warn of another version of the tape's world."""
-    note = version_note(tape)
+    """Warn of another version of the tape's world, or that its adapter is not there."""
+    note = version_note(tape) or why_missing(tape.meta)
     if note is not None:
         print(f"note: {note}", file=sys.stderr)
 

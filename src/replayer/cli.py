@@ -112,7 +112,9 @@ def seek(
     tape: Path | None = None,
     /,
     *,
-    tick: Whole,
+    tick: Whole | None = None,
+    episode: Whole | None = None,
+    step: Whole | None = None,
     field: Annotated[list[str] | None, Parameter(name="--field", negative="")] = None,
     all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
     output: Output = None,
@@ -134,6 +136,10 @@ def seek(
         The tape; by default the newest in recordings/.
     tick
         Where to go; negative ones count from the end, -1 is the last.
+    episode
+        Instead of a tick, the episode, from 0; negative ones count from the end.
+    step
+        How many actions of the episode are done; 0, the default, is its reset.
     field
         Show this field's values too; may be given several times.
     all_rows
@@ -149,6 +155,8 @@ def seek(
     dump_folder
         Where the dump of a desync goes; by default beside the tape.
     """
+    if (tick is None) == (episode is None) or (step is not None and episode is None):
+        raise UsageError("say where to go: --tick N, or --episode N with --step N")
     path, names = choose(tape), field or []
     if output is not None and output.suffix != ".npz":
         raise UsageError(f"{output}: a name that ends in .npz was expected")
@@ -160,7 +168,7 @@ def seek(
         with reading(path):
             ensure_states(run.tape)
             note_version(run.tape)
-            report = _seek(run, tick, quiet=as_json)
+            report = _seek(run, tick, episode, step, quiet=as_json)
         snapshot, world = run.state.snapshot(), world_of(run.tape)
         config = run.tape.meta["world"]["config"] if world is not None else {}
     ensure_fields(snapshot, names)
@@ -182,9 +190,9 @@ def seek(
     return SAME
 
 
-def _seek(run: Timeline, tick: int, *, quiet: bool) -> SeekReport:
+def _seek(run: Timeline, tick: int | None, episode: int | None, step: int | None, *, quiet: bool) -> SeekReport:
     with progress_bar("seeking", 1, quiet=quiet) as show:
-        return run.seek(tick, lambda done, total: show(done / total))
+        return run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
 
 
 @app.command

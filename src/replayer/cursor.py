@@ -20,6 +20,8 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.format.frame import Frame
 from recorder.raised import raised_text
 from replayer.tape import Tape
+from sim.kernel.level import Level
+from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
 from sim.kernel.state import Snapshot, State
 
@@ -69,6 +71,8 @@ class Cursor:
         self.simulation = simulation
         self.tick: int | None = None
         self._near: OrderedDict[int, Snapshot] = OrderedDict()
+        canonical = tape.meta.get("level") == Level.CANONICAL.value
+        self._loads_at = frozenset(place.tick for place in tape.keyframes) if canonical else frozenset()
 
     @property
     def state(self) -> State:
@@ -124,6 +128,10 @@ class Cursor:
         self.tick = None
         try:
             self.simulation.step(frame.inputs)
+            if tick in self._loads_at:
+                restore(self.simulation, self.state.snapshot())  # As the live run did, see recorder.canonical.
+        except UnknownWorldError:
+            raise  # There is no simulation to step, only one that holds states.
         except Exception as error:
             raise SimulationFailedError(tick, raised_text("the step", error)) from error
         self.tick = tick

@@ -12,6 +12,7 @@ from recorder.console import bytes_text, counted
 from recorder.errors import UnsupportedVersionError
 from recorder.factories import sim_option
 from recorder.format.gaps import merged
+from replayer.episodes import episode_facts, episodes_line, find_episodes
 from replayer.show import plain_text, tick_range, to_json
 from replayer.tape import Tape
 
@@ -35,6 +36,9 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
         "seed": config.get("seed"),
         "simulation": meta.get("simulation"),
         "mode": meta.get("mode"),
+        "level": meta.get("level"),
+        "adapter": _adapter_name(meta),
+        "episodes": episode_facts(find_episodes(tape)) if has_state else [],
         "first_tick": tape.first_tick if has_state else None,
         "last_tick": tape.last_tick if has_state else None,
         "sealed": tape.sealed,
@@ -72,6 +76,13 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
     if check and has_state:
         _check_contents(tape, facts)
     return dict(to_json(facts))  # META and the outcome may hold anything that plain data can be.
+
+
+def _adapter_name(meta: dict[str, Any]) -> str | None:
+    match meta.get("adapter"):
+        case {"name": str(name)}:
+            return name
+    return None
 
 
 def _can_be_resumed(tape: Tape) -> bool:
@@ -120,6 +131,8 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
     if facts["world"] is not None:
         named = f"{facts['scenario']}, " if facts["scenario"] else ""
         yield f"  world: {facts['world']} version {facts['world_version']} ({named}seed {facts['seed']})"
+    elif facts["adapter"] is not None:
+        yield f"  simulation: {facts['simulation']}"
     else:
         option = sim_option(facts["simulation"])
         yield f"  simulation: {facts['simulation']} (no registered world; replay it with {option})"
@@ -136,6 +149,10 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
         f"every {facts['keyframe_interval_ticks']} ticks"
     )
+    if facts["adapter"] is not None:
+        yield f"  adapter: {facts['adapter']}, level {facts['level']}"
+    if facts["episodes"]:
+        yield f"  {episodes_line(facts['episodes'])}"
     if "events" in facts:
         yield f"  events: {facts['events']:,}"
     if facts["outcome"] is not None:
@@ -160,6 +177,8 @@ def outcome_text(outcome: Any) -> str:
             return "it was written out of a recording that went on"
         case {"reason": str(reason), "text": str(text), "ticks": int(ticks), **rest} if not rest:
             return f"at tick {ticks:,} by {reason}: {text}"
+        case {"reason": str(reason), "episode": dict(episode), **rest} if not rest:
+            return f"{reason}, in an episode after {counted(int(episode.get('steps', 0)), 'step')}"
         case {"reason": str(reason), **rest}:
             return ", ".join([reason, *(f"{key}: {value}" for key, value in rest.items())])
     return json.dumps(outcome)

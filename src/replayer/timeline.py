@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import attrs
 
@@ -20,8 +20,10 @@ from recorder.errors import DesyncError, MissingTickError, RecordingError
 from replayer.cursor import Arrival, Cursor, MismatchError, Progress
 from replayer.desync.dump import keep_dump
 from replayer.desync.finding import find_desync
+from replayer.episodes import Episode, find_episodes
 from replayer.tape import Mode, Tape
 from replayer.worlds import Factory, make_simulation
+from sim.kernel.simulation import inner_of
 from sim.kernel.state import Snapshot, State
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class Timeline:
         self._dump_folder = None if dump_folder is None else Path(dump_folder)
         self._cursor: Cursor | None = None
         self._reader: Cursor | None = None
+        self._episodes: list[Episode] | None = None
         self.last_seek: SeekReport | None = None
 
     # --- where we are
@@ -99,6 +102,23 @@ class Timeline:
         """The last tick on the tape."""
         return self.tape.last_tick
 
+    @property
+    def simulation(self) -> Any:
+        """The simulation itself, in the state of ``tick``; stepping it does not move the timeline.
+
+        Of an environment it has ``.env``. Raises ValueError before the first seek.
+        """
+        if self._cursor is None or self._cursor.tick is None:
+            raise ValueError("the timeline stands at no tick: seek first")
+        return inner_of(self._cursor.simulation)
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The episodes on the tape, found by their resets; empty for what has none."""
+        if self._episodes is None:
+            self._episodes = find_episodes(self.tape)
+        return self._episodes
+
     def __len__(self) -> int:
         return self.last_tick - self.first_tick + 1
 
@@ -112,20 +132,30 @@ class Timeline:
 
     # --- moving
 
-    def seek(self, tick: int, progress: Progress | None = None) -> SeekReport:
+    def seek(
+        self,
+        tick: int | None = None,
+        progress: Progress | None = None,
+        *,
+        episode: int | None = None,
+        step: int | None = None,
+    ) -> SeekReport:
         """Go to a tick; negative ones count from the end, -1 is the last.
 
+        episode, step: instead of a tick, which episode, and how many of its actions are done; both from 0, negative ones
+        from the end; step 0 is the reset.
         progress: told now and then how many ticks are simulated, and how many there are to be.
 
         Raises:
-            MissingTickError: the tick is not on the tape, or damage keeps us from reaching it.
+            TypeError: neither a tick nor an episode is given, or both.
+            MissingTickError: the tick, the episode or the step is not on the tape, or damage keeps us from reaching it.
             DesyncError: re-simulating gave another state than the run had; names the first such tick after the
                 keyframe that the seek started from (verify finds the first of the whole tape).
             UnknownWorldError and others: as make_simulation raises.
             SimulationFailedError: the simulation raised; that is the cause.
         """
         start_s = time.perf_counter()
-        wanted = self._absolute(tick)
+        wanted = self._absolute(self._chosen(tick, episode, step))
         if self._cursor is None:
             self._cursor = self._make_cursor()
         arrival = self._go(self._cursor, wanted, progress)
@@ -184,6 +214,20 @@ class Timeline:
 
     def _make_cursor(self) -> Cursor:
         return Cursor(self.tape, make_simulation(self.tape, self._world))
+
+    def _chosen(self, tick: int | None, episode: int | None, step: int | None) -> int:
+        """The tick that is meant."""
+        if episode is None:
+            if tick is None or step is not None:
+                raise TypeError("seek takes a tick, or an episode and a step")
+            return tick
+        if tick is not None:
+            raise TypeError("seek takes a tick, or an episode and a step, not both")
+        episodes, number = self.episodes, operator.index(episode)
+        if not -len(episodes) <= number < len(episodes):
+            there = f"episodes 0 to {len(episodes) - 1}" if episodes else "no episodes"
+            raise MissingTickError(self.first_tick, f"there is no episode {number}: the tape has {there}")
+        return episodes[number].tick_of(operator.index(step or 0))
 
     def _absolute(self, tick: int) -> int:
         tick = operator.index(tick)  # A float or a text raises TypeError here, and says so.

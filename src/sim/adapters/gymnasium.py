@@ -17,7 +17,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from sim.adapters.captured import CapturedState, Pickler
-from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_reset
+from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
 from sim.kernel.level import Level
@@ -144,10 +144,15 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._steps = 0
         self._return = 0.0
         self._over = False
+        self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in _layers_of(self.env))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """As the environment's, recorded. Raises TypeError for an action that cannot be recorded; nothing is done."""
-        result = self._call(action if type(action) is int else encode_action(action))
+        if self._over and self._resets_itself:
+            result = self._call(encode_own_reset(action, self._ended()))
+            self._steps, self._return = -1, 0.0
+        else:
+            result = self._call(action if type(action) is int else encode_action(action))
         self._steps += 1
         self._return += result[1]
         self._over = result[2] or result[3]

@@ -3,6 +3,7 @@
 A number, a text or an array stands for itself. Everything else is a map:
     {"<i8": 3}                    a NumPy number, by its dtype
     {"action": bytes}             any other action, as values.py writes it
+    {"action": bytes, "begins": true, "ended": ...}   an action at which a new episode begins by itself
     {"reset": seed, ...}          a reset; "options": as values.py writes them; "ended": what the episode before came to
 """
 
@@ -41,6 +42,11 @@ def encode_reset(seed: int | None, options: Any, ended: dict[str, Any] | None) -
     if ended is not None:
         call["ended"] = ended
     return call
+
+
+def encode_own_reset(action: Any, ended: dict[str, Any] | None) -> dict[str, Any]:
+    """An action at which the environment resets itself, as plain data. Raises TypeError if it cannot be recorded."""
+    return {"action": _encoded(action, "the action"), "begins": True, "ended": ended}
 
 
 def _encoded(value: Any, what: str) -> bytes:
