@@ -39,6 +39,12 @@ MOVES_OF_CELLS, MOVES_OF_REST = (
 )  # From so many on an attribute is expected to move; until then each costs a survey.
 
 
+CHOICES = (
+    "Choose: trust=True (such things are saved by pickle), ignore=[...] (names of those that no step reads), or "
+    "level='inputs_only', where there is one (a seek repeats the inputs since the last reset)"
+)
+
+
 class Pickler(Protocol):
     """What saves that which values.py does not; see pickled.py."""
 
@@ -72,10 +78,13 @@ class CapturedState:
         pickler: Pickler | None = None,
         ignored: Iterable[str] = (),
         detached: Iterable[str] = (),
+        opens_objects: bool = True,
     ) -> None:
         """layers: the outermost objects by their names. classify: see Surveyor. detached: layers whose arrays are taken
         as copies, whoever else holds them. pickler: for what cannot be saved
         otherwise; only where the user trusts it. ignored: full names of attributes to be kept as they are.
+
+        opens_objects: look into objects of other classes, which must then be there when they are loaded.
 
         Raises NotCapturedError for what pickle does not take.
         """
@@ -83,7 +92,11 @@ class CapturedState:
         self._pickler = pickler
         self._detached = frozenset(detached)
         self._surveyor = Surveyor(
-            classify, trust=pickler is not None, ignored=frozenset(ignored), detached=self._detached
+            classify,
+            trust=pickler is not None,
+            ignored=frozenset(ignored),
+            detached=self._detached,
+            opens_objects=opens_objects,
         )
         self._moves: dict[tuple[str, str], int] = {}  # How often each was seen to move; what moves often is restless.
         self._steps = 0
@@ -113,11 +126,7 @@ class CapturedState:
         """Raise NotCapturedError, naming what, if there is anything that cannot be saved."""
         unknown = [f"{part.name}.{name} ({kind})" for part in self.parts() for name, kind in part.unknown.items()]
         if unknown:
-            raise NotCapturedError(
-                f"{subject} cannot be saved exactly because of {', '.join(unknown)}. Choose: trust=True (these are saved "
-                "by pickle), ignore=[...] (names of those that no step reads), or level='inputs_only' (a seek repeats the "
-                "inputs since the last reset)"
-            )
+            raise NotCapturedError(f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {CHOICES}")
 
     # --- after a step
 
@@ -137,6 +146,11 @@ class CapturedState:
             self._write_blob(TRUSTED, self._pickled())
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
             self._check_constants()
+
+    def pack_anew(self) -> None:
+        """The same after looking at everything anew, whatever has moved. Raises NotCapturedError."""
+        self._steps += 1
+        self._refresh()
 
     def _write_rest(self) -> bool:
         """Write the blob of all other values; False if there is something new among them, which is written then, too."""
@@ -167,15 +181,19 @@ class CapturedState:
             self._make_packer()
             self._write_everything()
             return
-        for (layer, name), one in structure.category_of().items():
-            if one.category == "unknown" and self.structure.category_of().get((layer, name)) != one:
-                warnings.warn(
-                    f"{layer}.{name} is now {one.detail}, which cannot be saved: what depends on it is not exact",
-                    CapturedWarning,
-                    stacklevel=4,
-                )
+        self._refuse_new_unknowns(structure)
         self.structure = structure
         self._lay_out()
+
+    def _refuse_new_unknowns(self, structure: Structure) -> None:
+        known = self.structure.category_of()
+        new = [
+            f"{layer}.{name} ({one.detail})"
+            for (layer, name), one in structure.category_of().items()
+            if one.category == "unknown" and known.get((layer, name)) != one
+        ]
+        if new:
+            raise NotCapturedError(f"{', '.join(new)} came up in a step and cannot be saved. {CHOICES}")
 
     def _note_what_moved(self) -> set[tuple[str, str]]:
         """Count what has moved; which of the large containers were replaced. Raises NotCapturedError."""

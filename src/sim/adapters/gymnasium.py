@@ -17,9 +17,12 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from sim.adapters.captured import CapturedState, Pickler
+from sim.adapters.generators import is_generator
 from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_own_reset, encode_reset
+from sim.adapters.inputs_since_reset import InputsSinceReset
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
+from sim.adapters.structure import cell_of
 from sim.kernel.level import Level
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import State
@@ -77,15 +80,55 @@ class GymnasiumSimulation:
         """
         self.env = env
         self._ignored = tuple(ignore)
+        self._pickler = pickler
         self.last = LastCall()
         self.level = Level(level) if level is not None else Level.EXACT
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *_captured_layers(env)]
-        self._captured = CapturedState(layers, classify, ignored=self._ignored, pickler=pickler, detached=[RESULT])
-        self.state: State = self._captured.state
-        self._captured.ensure_all_known(_name_of(env))
+        inexact = self.level is Level.INPUTS_ONLY
+        self._captured = CapturedState(
+            layers if not inexact else layers[1:],
+            classify if not inexact else _classify_coarsely,
+            ignored=self._ignored,
+            pickler=pickler,
+            detached=[RESULT],
+            opens_objects=not inexact,
+        )
+        self._repeated = InputsSinceReset(self._captured) if inexact else None
+        if self._repeated is None:
+            self._captured.ensure_all_known(_name_of(env))
+        self._parts = self._captured.parts()
+        self.state: State = (self._repeated or self._captured).state
+
+    def rehearse(self) -> None:
+        """Reset and step another environment of the kind, to see what comes up then; nothing if none can be made.
+
+        Raises NotCapturedError if something comes up that cannot be captured.
+        """
+        if self._repeated is not None or getattr(self.env.unwrapped, "_np_random", self) is not None:
+            return  # This one was reset already, and has shown what it has.
+        twin = _rebuild(_subject_of(self.env) or {})
+        if twin is None:
+            return
+        try:
+            other = GymnasiumSimulation(twin, level=self.level, ignore=self._ignored, pickler=self._pickler)
+            twin.action_space.seed(0)
+            other.step({"reset": 0})
+            other.step(encode_action(twin.action_space.sample()))
+            self._parts = other._captured.parts()
+        finally:
+            twin.close()
 
     def step(self, inputs: Any) -> Any:
         """Call step or reset, as the inputs say, and return what that returned."""
+        if self._repeated is not None:
+            return self._step_to_be_repeated(inputs)
+        result = self._call(inputs)
+        captured = self._captured
+        captured.pack()
+        self.state = captured.state
+        return result
+
+    def _call(self, inputs: Any) -> Any:
         last = self.last
         if type(inputs) is dict:
             kind, arguments = decode_call(inputs)
@@ -93,30 +136,46 @@ class GymnasiumSimulation:
                 result: Any = self.env.reset(**arguments)
                 last.observation, _ = result
                 last.reward, last.terminated, last.truncated = 0.0, False, False
-            else:
-                result = self.env.step(arguments)
-                last.observation, last.reward, last.terminated, last.truncated, _ = result
-        else:
-            result = self.env.step(inputs)
-            last.observation, last.reward, last.terminated, last.truncated, _ = result
-        captured = self._captured
-        captured.pack()
-        self.state = captured.state
+                return result
+            inputs = arguments
+        result = self.env.step(inputs)
+        last.observation, last.reward, last.terminated, last.truncated, _ = result
         return result
 
+    def _step_to_be_repeated(self, inputs: Any) -> Any:
+        assert self._repeated is not None
+        if type(inputs) is dict and "reset" in inputs:
+            self._repeated.begin()
+        result = self._call(inputs)
+        self._repeated.add(inputs, self._last_result())
+        return result
+
+    def _last_result(self) -> list[Any]:
+        last = self.last
+        return [last.observation, last.reward, last.terminated, last.truncated]
+
+    def _repeat(self, inputs: Any) -> list[Any]:
+        self._call(inputs)
+        return self._last_result()
+
     def after_restore(self) -> None:
-        """Put the environment into the state that the arena holds."""
+        """Put the environment into the state that the arena holds. Raises NotCapturedError or ValueError."""
+        if self._repeated is not None:
+            self._repeated.state = self.state
+            self._repeated.load(self._repeat)
+            return
         self._captured.state = self.state
         self._captured.unpack()
 
     def report(self) -> Report:
         """What is captured, layer by layer."""
-        result, *parts = self._captured.parts()
+        parts = self._parts
         by_name = {part.name: part for part in parts}
         outputs = {name: Part(name) for name, layer in _layers_of(self.env) if type(layer).__name__ in _OUTPUT_ONLY}
         chain = [(by_name | outputs)[name] for name, _ in _layers_of(self.env)]
         inner = [part for part in parts if part not in chain]
-        return Report(NAME, _name_of(self.env), self.level, (*chain, *inner, result))
+        notes = ("a seek repeats the actions since the last reset",) if self._repeated is not None else ()
+        return Report(NAME, _name_of(self.env), self.level, (*chain, *inner), notes)
 
     @property
     def adapter(self) -> dict[str, Any]:
@@ -196,6 +255,13 @@ def classify(holder: object, name: str, value: Any) -> Literal["kept", "clock", 
     return "kept" if value is None and _DRAWING_NAMES.fullmatch(name) else None
 
 
+def _classify_coarsely(holder: object, name: str, value: Any) -> Literal["kept", "clock", "open"] | None:
+    """The same for an environment that is not saved: of itself only what a reset may leave as it is."""
+    if isinstance(holder, gymnasium.Wrapper):
+        return classify(holder, name, value)
+    return None if cell_of(value) is not None or is_generator(value) else "kept"
+
+
 def _layers_of(env: Any) -> list[tuple[str, Any]]:
     """The wrappers and the environment, outermost first, each with a name of its own."""
     found: list[tuple[str, Any]] = []
@@ -273,7 +339,9 @@ def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
         raise NotCapturedError(
             f"{type(env).__name__} is no gymnasium.Env: of a vector of environments, record each one by itself"
         )
-    return GymnasiumSimulation(env, **options)
+    simulation = GymnasiumSimulation(env, **options)
+    simulation.rehearse()
+    return simulation
 
 
 ADAPTER = Adapter(NAME, _adapt, RecordedEnv, _rebuild)

@@ -158,14 +158,17 @@ def cell_of(value: Any) -> str | None:
 class Surveyor:
     """Looks at objects and says what their attributes are."""
 
-    def __init__(self, classify: Classify, *, trust: bool, ignored: frozenset[str], detached: frozenset[str]) -> None:
+    def __init__(
+        self, classify: Classify, *, trust: bool, ignored: frozenset[str], detached: frozenset[str], opens_objects: bool
+    ) -> None:
         """What is known beforehand.
 
         classify: what an adapter knows of an attribute, from the object, its name and its value; "open" says that the
         attributes of the value are to be looked at, too. ignored: full names that are kept at the user's word.
-        detached: layers whose arrays count as copies.
+        detached: layers whose arrays count as copies. opens_objects: look into objects of other classes.
         """
         self._detached = detached
+        self._opens_objects = opens_objects
         self._classify = classify
         self._trust = trust
         self._ignored = ignored
@@ -251,7 +254,8 @@ class Surveyor:
         try:
             encode_value(value)
         except NotPlainError:
-            return ("object", type_name(value)) if is_open_object(value) else self._last_resort(value)
+            opened = self._opens_objects and is_open_object(value)
+            return ("object", type_name(value)) if opened else self._last_resort(value)
         if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS:
             return "constant", None
         return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
