@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import gymnasium
@@ -96,7 +96,7 @@ class GymnasiumSimulation:
         self._repeated = InputsSinceReset(self._captured) if inexact else None
         if self._repeated is None:
             self._captured.ensure_all_known(_name_of(env))
-        self._parts = self._captured.parts()
+        self._parts, self._is_known = self._captured.parts(), True
         self.state: State = (self._repeated or self._captured).state
 
     def rehearse(self) -> None:
@@ -108,6 +108,7 @@ class GymnasiumSimulation:
             return  # This one was reset already, and has shown what it has.
         twin = _rebuild(_subject_of(self.env) or {})
         if twin is None:
+            self._is_known = False
             return
         try:
             other = GymnasiumSimulation(twin, level=self.level, ignore=self._ignored, pickler=self._pickler)
@@ -174,7 +175,7 @@ class GymnasiumSimulation:
         outputs = {name: Part(name) for name, layer in _layers_of(self.env) if type(layer).__name__ in _OUTPUT_ONLY}
         chain = [(by_name | outputs)[name] for name, _ in _layers_of(self.env)]
         inner = [part for part in parts if part not in chain]
-        notes = ("a seek repeats the actions since the last reset",) if self._repeated is not None else ()
+        notes = () if self._is_known else ("what comes up at the first reset is not known yet",)
         return Report(NAME, _name_of(self.env), self.level, (*chain, *inner), notes)
 
     @property
@@ -344,4 +345,20 @@ def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
     return simulation
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedEnv, _rebuild)
+def _player(simulation: Any, seed: int) -> Callable[[], Any]:
+    """Random actions from a seed, and a reset where an episode is over."""
+    env, last, begun = simulation.env, simulation.last, False
+    env.action_space.seed(seed)
+
+    def play() -> Any:
+        nonlocal begun
+        if not begun or last.terminated or last.truncated:
+            call = encode_reset(None if begun else seed, None, None)
+            begun = True
+            return call
+        return encode_action(env.action_space.sample())
+
+    return play
+
+
+ADAPTER = Adapter(NAME, _adapt, RecordedEnv, _rebuild, _player)

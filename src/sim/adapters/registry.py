@@ -38,12 +38,15 @@ class Adapter:
             what the user goes on with instead of the object.
         rebuild: from what a tape says about the object to the object made anew, or None if only the user can make it.
             It may call only what is installed and registered under a name.
+        player: from a simulation and a seed to what gives the inputs of each next step, for tests: the same for the same
+            seed; by default None at each step.
     """
 
     name: str
     adapt: Callable[..., Any]
     door: Callable[[Any, Any], Any]
     rebuild: Callable[[Mapping[str, Any]], Any | None] = lambda _: None
+    player: Callable[[Any, int], Callable[[], Any]] = lambda _, __: lambda: None
 
 
 @functools.cache

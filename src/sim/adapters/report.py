@@ -65,6 +65,8 @@ class Report:
         missing = [f"{part.name}.{name} ({kind})" for part in self.parts for name, kind in part.unknown.items()]
         missing += [f"{part.name}.{name} (a time)" for part in self.parts for name in part.clocks]
         not_captured = f"not captured: {_several(missing)}" if missing else "nothing is left out"
+        if self.level is Level.INPUTS_ONLY:
+            not_captured = "its state is not saved: a seek repeats the inputs since the last reset"
         return "; ".join([f"{self.subject}: {self.level.value}: {', '.join(said)}", not_captured, *self.notes])
 
     def to_plain(self) -> dict[str, Any]:

@@ -1,0 +1,25 @@
+"""Each Gymnasium environment that the adapter is for keeps the contract; those that break it are caught."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recorder.testing import SimulationContract
+
+gymnasium = pytest.importorskip("gymnasium")
+
+
+class TestCartPole(SimulationContract):
+    ticks = 80
+
+    def make(self) -> Any:
+        return gymnasium.make("CartPole-v1")
+
+
+class TestBlackjack(SimulationContract):
+    ticks = 60
+
+    def make(self) -> Any:
+        return gymnasium.make("Blackjack-v1")
