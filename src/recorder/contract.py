@@ -141,15 +141,18 @@ def adapter_of_simulation(simulation: Any) -> Adapter | None:
     return None
 
 
-def check_seed(subject: Subject, seed: int, ticks: int = TICKS) -> list[Violation]:
-    """Try everything on one seed, but for the other process; what was not kept.
+def check_run(subject: Subject, run: Run) -> list[Violation]:
+    """Try everything on one run, but for the other process; what was not kept."""
+    found = [check_same_seed(subject, run), *check_loads(subject, run), check_recorder(subject, run)]
+    return [one for one in found if one is not None]
 
-    Raises what the live run raises.
-    """
-    run = subject.live(seed, ticks)
-    chosen = random.Random(seed)  # noqa: S311 - the ticks are to be the same each time
+
+def check_loads(subject: Subject, run: Run) -> list[Violation]:
+    """Load the states of random ticks into fresh instances and into a used one, and go on."""
+    ticks = len(run.inputs)
+    chosen = random.Random(run.seed)  # noqa: S311 - the ticks are to be the same each time
     ticks_saved = sorted(chosen.sample(range(1, ticks), min(LOADS, ticks - 1)))
-    found = [check_same_seed(subject, run)]
+    found: list[Violation | None] = []
     level = level_of(subject.simulation())
     used: Simulation | None = None
     for tick in ticks_saved:
@@ -157,10 +160,10 @@ def check_seed(subject: Subject, seed: int, ticks: int = TICKS) -> list[Violatio
         found.append(check_load(subject.simulation(), reference, tick, FRESH))
         if used is None:
             used = subject.simulation()
-            for encoded in subject.live(seed + 1_000_003, ticks // 2).inputs:
-                used.step(decode_plain(encoded))
+            play = subject.player(used, run.seed + 1_000_003)
+            for _ in range(ticks // 2):
+                used.step(decode_plain(encode_plain(play())))
         found.append(check_load(used, reference, tick, USED))
-    found.append(check_recorder(subject, run, level))
     return [one for one in found if one is not None]
 
 
@@ -178,9 +181,9 @@ def check_load(simulation: Simulation, run: Run, tick: int, trial: str) -> Viola
     return _follow(simulation, run, tick, min(len(run.inputs), tick + AHEAD_TICKS), trial)
 
 
-def check_recorder(subject: Subject, run: Run, level: Level) -> Violation | None:
+def check_recorder(subject: Subject, run: Run) -> Violation | None:
     """The same inputs while it is recorded, with many keyframes: being saved must not change a run."""
-    if level is Level.CANONICAL:
+    if level_of(subject.simulation()) is Level.CANONICAL:
         return None  # There it does, and says so; that it is always the same change is what the loads show.
     with tempfile.TemporaryDirectory() as folder:
         simulation = subject.simulation()

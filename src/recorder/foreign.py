@@ -44,6 +44,9 @@ def record(
     then), and what Recorder raises.
     """
     simulation = adapt(subject, what, level=level, trust=trust, ignore=ignore)
+    rehearse = getattr(simulation, "rehearse", None)
+    if rehearse is not None:
+        rehearse()  # What comes up only after some steps is told before anything is written.
     tape = Recorder(
         path,
         simulation,

@@ -13,22 +13,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from recorder.contract import (
-    FRESH,
     SEEDS,
     TICKS,
-    USED,
     Run,
     Subject,
     Violation,
+    check_loads,
     check_process,
     check_recorder,
     check_same_seed,
-    check_seed,
 )
-from sim.kernel.level import level_of
 
 
 class SimulationContract:
@@ -40,8 +37,9 @@ class SimulationContract:
     """
 
     __test__ = False  # Only subclasses are tests: they say so below.
-    seeds = SEEDS
-    ticks = TICKS
+    seeds: ClassVar[int] = SEEDS
+    ticks: ClassVar[int] = TICKS
+    made_runs: ClassVar[list[Run]]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -61,8 +59,12 @@ class SimulationContract:
         return Subject(self.make, self.inputs, place)
 
     def _runs(self) -> list[Run]:
-        subject = self._subject()
-        return [subject.live(seed, self.ticks) for seed in range(self.seeds)]
+        """The live runs, made once a class."""
+        mine = type(self)
+        if "made_runs" not in vars(mine):
+            subject = self._subject()
+            mine.made_runs = [subject.live(seed, self.ticks) for seed in range(self.seeds)]
+        return mine.made_runs
 
     def test_the_same_seed_gives_the_same_run(self) -> None:
         """Two instances that are given the same inputs have the same states."""
@@ -75,16 +77,13 @@ class SimulationContract:
 
     def test_a_state_that_is_loaded_goes_on_as_the_run_did(self) -> None:
         """Loaded at random ticks, into a fresh instance and into a used one, it has the states of the live run."""
-        found: list[Violation] = []
-        for seed in range(self.seeds):
-            found += [one for one in check_seed(self._subject(), seed, self.ticks) if one.trial in (FRESH, USED)]
-        _ensure_none(found)
+        subject = self._subject()
+        _ensure_none([one for run in self._runs() for one in check_loads(subject, run)])
 
     def test_a_recorder_does_not_change_the_run(self) -> None:
         """Being recorded, and saved every few ticks, it has the states that it has alone."""
         subject = self._subject()
-        level = level_of(subject.simulation())
-        _ensure_none([check_recorder(subject, run, level) for run in self._runs()])
+        _ensure_none([check_recorder(subject, run) for run in self._runs()])
 
 
 def _ensure_none(found: list[Violation] | list[Violation | None]) -> None:

@@ -12,6 +12,8 @@ from cyclopts import Parameter
 from recorder.console import DIFFERS, SAME, Positive, UsageError, progress_bar
 from recorder.courses import read_inputs, read_plain_inputs
 from recorder.factories import load_factory
+from recorder.contract import SEEDS
+from replayer.adapter_check import foreign_check
 from replayer.choosing import ensure_states, looks_like_a_tape
 from replayer.desync.hidden_state.report import report_facts, report_lines
 from replayer.desync.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
@@ -28,6 +30,7 @@ def check(
     ticks: Positive = TICKS,
     period: Positive = PERIOD_TICKS,
     inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
+    seeds: Positive = SEEDS,
     verbose: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> int:
@@ -36,6 +39,7 @@ def check(
     Examples:
     replay check walkers:Walkers --ticks 500
     replay check quiet-meadow
+    replay check envs:make_env              where make_env returns a Gymnasium environment
 
     Every few ticks the state is restored into a fresh instance and into one that has run elsewhere, which go on with
     the same inputs. Where they part from the live run, what differs outside of the state is named, and each suspect is
@@ -55,11 +59,19 @@ def check(
         A file with a line of JSON for each tick that has inputs: {"tick": 5, "inputs": ...}, which may be anything for a
         simulation of yours, and are lists for a scenario. Other ticks get None, or what the scenario sends. Or a tape,
         whose inputs are taken as they were recorded, up to its end.
+    seeds
+        Of an environment, or what else an adapter is for: how many seeds are tried, each with random actions: the same
+        twice, in a fresh process, loaded at random ticks into fresh and used instances, recorded. Fewer than eight hide
+        what is rare.
     verbose
         Also name what moves outside of the state without any effect that was seen.
     as_json
         Print one JSON object.
     """
+    if inputs is None and _is_factory(simulation):
+        foreign = foreign_check(simulation, _factory(simulation), ticks=ticks, seeds=seeds, as_json=as_json)
+        if foreign is not None:
+            return foreign
     taped = inputs is not None and looks_like_a_tape(inputs)
     if inputs is not None and taped:
         given = _taped_inputs(inputs, ticks)

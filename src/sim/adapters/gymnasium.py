@@ -340,9 +340,7 @@ def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
         raise NotCapturedError(
             f"{type(env).__name__} is no gymnasium.Env: of a vector of environments, record each one by itself"
         )
-    simulation = GymnasiumSimulation(env, **options)
-    simulation.rehearse()
-    return simulation
+    return GymnasiumSimulation(env, **options)
 
 
 def _player(simulation: Any, seed: int) -> Callable[[], Any]:
