@@ -80,9 +80,9 @@ def as_recorded(made: Any, meta: Mapping[str, Any]) -> Any:
 
 
 def _adapter(meta: Mapping[str, Any]) -> tuple[Adapter, Mapping[str, Any]]:
-    match meta.get("adapter"):
-        case {"name": str(name)} as told:
-            return adapter_named(name), told
+    told = meta.get("adapter")
+    if isinstance(told, dict) and isinstance(told.get("name"), str):
+        return adapter_named(told["name"]), told
     raise NoAdapterError("the tape does not say which adapter made it")
 
 

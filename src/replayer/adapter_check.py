@@ -134,13 +134,15 @@ def level_lines(name: str, report: LevelReport) -> list[str]:
     tried = f"{counted(report.seeds, 'seed')} of {counted(report.ticks, 'tick')}"
     verdict = "kept" if report.ok else "NOT kept"
     lines = [f"{name}: level {report.level.value} {verdict} on {tried}", f"  {report.line}"]
+    unsteady = any(one.trial == SAME_SEED for one in report.violations)
     for trial in _TRIALS:
         found = [one for one in report.violations if one.trial == trial]
         if not found:
             lines.append(f"  {trial}: the same")
             continue
         bad_seeds = len({one.seed for one in found})
-        lines.append(f"  {trial}: differs for {bad_seeds} of {counted(report.seeds, 'seed')}: {cause_of(found[0])}")
+        cause = cause_of(found[0]) if trial not in (RECORDED, PROCESS) or not unsteady else "as without either"
+        lines.append(f"  {trial}: differs for {bad_seeds} of {counted(report.seeds, 'seed')}: {cause}")
         lines += [f"    {one}" for one in found[:SHOWN]]
     if report.suspects:
         lines.append("  outside of the state, best first:")

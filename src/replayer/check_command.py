@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from recorder.console import DIFFERS, SAME, Positive, UsageError, progress_bar
+from recorder.contract import SEEDS
 from recorder.courses import read_inputs, read_plain_inputs
 from recorder.factories import load_factory
-from recorder.contract import SEEDS
 from replayer.adapter_check import foreign_check
 from replayer.choosing import ensure_states, looks_like_a_tape
 from replayer.desync.hidden_state.report import report_facts, report_lines

@@ -155,13 +155,8 @@ def seek(
     dump_folder
         Where the dump of a desync goes; by default beside the tape.
     """
-    if (tick is None) == (episode is None) or (step is not None and episode is None):
-        raise UsageError("say where to go: --tick N, or --episode N with --step N")
     path, names = choose(tape), field or []
-    if output is not None and output.suffix != ".npz":
-        raise UsageError(f"{output}: a name that ends in .npz was expected")
-    if picture_wanted and as_json:
-        raise UsageError("--picture is for people: with --json, take --field or --output")
+    _ensure_sensible(tick, episode, step, output, picture_as_json=picture_wanted and as_json)
     with reading(path):
         run = Timeline(path, factory_of(sim), dump_folder=dump_folder or path.parent)
     with run:
@@ -188,6 +183,17 @@ def seek(
     if output is not None:
         print(f"  written: {output}")
     return SAME
+
+
+def _ensure_sensible(
+    tick: int | None, episode: int | None, step: int | None, output: Path | None, *, picture_as_json: bool
+) -> None:
+    if (tick is None) == (episode is None) or (step is not None and episode is None):
+        raise UsageError("say where to go: --tick N, or --episode N with --step N")
+    if output is not None and output.suffix != ".npz":
+        raise UsageError(f"{output}: a name that ends in .npz was expected")
+    if picture_as_json:
+        raise UsageError("--picture is for people: with --json, take --field or --output")
 
 
 def _seek(run: Timeline, tick: int | None, episode: int | None, step: int | None, *, quiet: bool) -> SeekReport:

@@ -11,19 +11,21 @@ Invariants:
 
 from __future__ import annotations
 
+import enum
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
+import numpy as np
 
 from sim.adapters.generators import PCG_WORDS
 from sim.adapters.packing import KINDS_FIELD, STEPS_FIELD, StepPacker, is_hot
 from sim.adapters.registry import NotCapturedError
 from sim.adapters.report import Part
 from sim.adapters.restoring import restore_objects
-from sim.adapters.structure import NEVER_SET, Attribute, Classify, Structure, Surveyor, field_name
+from sim.adapters.structure import NEVER_SET, TEXT_KINDS, Attribute, Classify, Structure, Surveyor, field_name
 from sim.adapters.values import decode_value, encode_value
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
@@ -80,7 +82,9 @@ class CapturedState:
         detached: Iterable[str] = (),
         opens_objects: bool = True,
     ) -> None:
-        """layers: the outermost objects by their names. classify: see Surveyor. detached: layers whose arrays are taken
+        """Look at the objects and write down what they are.
+
+        layers: the outermost objects by their names. classify: see Surveyor. detached: layers whose arrays are taken
         as copies, whoever else holds them. pickler: for what cannot be saved
         otherwise; only where the user trusts it. ignored: full names of attributes to be kept as they are.
 
@@ -101,6 +105,7 @@ class CapturedState:
         self._moves: dict[tuple[str, str], int] = {}  # How often each was seen to move; what moves often is restless.
         self._steps = 0
         self._constants = b""
+        self._last_encoded: dict[tuple[str, str], bytes] = {}  # Of what may move in the rest.
         self.structure, self.objects = self._surveyor.survey(self._layers, None)
         self._lay_out()
 
@@ -140,12 +145,24 @@ class CapturedState:
         if not packer.pack(steps):
             self._refresh()
             return
-        if packer.rest_moves and not self._write_rest():
-            return
+        for moving in packer.moving_rest:
+            if not self._is_as_it_was(moving) and not self._write_rest():
+                return
         if self._trusted:
             self._write_blob(TRUSTED, self._pickled())
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
             self._check_constants()
+
+    def _is_as_it_was(self, key: tuple[str, str]) -> bool:
+        value = vars(self.objects[key[0]]).get(key[1])
+        try:
+            encoded = encode_value(value.name if isinstance(value, enum.Enum) else value)
+        except TypeError:
+            return False
+        if self._last_encoded.get(key) == encoded:
+            return True
+        self._last_encoded[key] = encoded
+        return False
 
     def pack_anew(self) -> None:
         """The same after looking at everything anew, whatever has moved. Raises NotCapturedError."""
@@ -257,7 +274,7 @@ class CapturedState:
                     entries.append(Field(name, f"{one.detail}8"))
                     cells += 1
                 elif one.category == "array":
-                    array = Field(name, one.detail[0], tuple(one.detail[1]))
+                    array = _array_field(name, *one.detail)
                     size_bytes = math.prod(array.shape) * array.dtype.itemsize
                     hot.append(attrs.evolve(array, hot=is_hot(size_bytes)))
                 elif one.category == "generator":
@@ -350,10 +367,17 @@ class CapturedState:
             state, self._layers, self._surveyor, self._constants, self._pickler, self._detached
         )
         self._steps = int(state[STEPS_FIELD])
+        self._last_encoded.clear()
         self._constants = state.blob(CONSTANTS)
         self._blobs = {name: state.blob(name) for name in (STRUCTURE, REST, CONSTANTS)}
         self._find_all()
         self._make_packer()
+
+
+def _array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:
+    """The field for an array; of texts their bytes."""
+    made = np.dtype(dtype)
+    return Field(name, "u1", (*shape, made.itemsize)) if made.kind in TEXT_KINDS else Field(name, made, tuple(shape))
 
 
 def _room(content: bytes) -> int:

@@ -73,7 +73,9 @@ class GymnasiumSimulation:
         pickler: Pickler | None = None,
         ignore: Iterable[str] = (),
     ) -> None:
-        """level: None for what the adapter can give. pickler: for what cannot be saved otherwise. ignore: full
+        """Look at the environment and its wrappers.
+
+        level: None for what the adapter can give. pickler: for what cannot be saved otherwise. ignore: full
         names of attributes that are known not to matter.
 
         Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for no level.
@@ -237,7 +239,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().close()
 
     @property
-    def spec(self) -> EnvSpec | None:
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # Gymnasium's own wrappers have it as a property, too.
         """The environment's own: being recorded is no part of how it is made."""
         return self.env.spec
 

@@ -65,6 +65,6 @@ def decode_call(inputs: dict[str, Any]) -> tuple[str, Any]:
         case {"action": bytes(encoded)}:
             return "step", decode_value(encoded)
     [(dtype, number)] = inputs.items()
-    if not isinstance(dtype, str) or not _NUMBER.fullmatch(dtype):
+    if not _NUMBER.fullmatch(str(dtype)):
         raise ValueError("these are the inputs of no environment")
     return "step", np.dtype(dtype).type(number)

@@ -18,6 +18,7 @@ import numpy as np
 from sim.adapters.generators import generator_memory, pcg_bytes
 from sim.adapters.structure import (
     KIND_NUMBERS,
+    TEXT_KINDS,
     Attribute,
     Structure,
     cell_of,
@@ -43,6 +44,18 @@ class _Watch:
     equal: tuple[Any, ...]
     get_same: Callable[[Any], tuple[Any, ...]] | None
     same: tuple[Any, ...]
+
+    def has_moved(self) -> bool:
+        """Whether any of them is another one now, or there are more or fewer of them."""
+        attributes = self.attributes
+        if len(attributes) != self.size:
+            return True
+        try:
+            if self.get_equal is not None and self.get_equal(attributes) != self.equal:
+                return True
+            return self.get_same is not None and any(map(is_not, self.get_same(attributes), self.same))
+        except (ValueError, TypeError, KeyError):  # An array in the place of a number; an attribute that has gone.
+            return True
 
 
 @attrs.define(eq=False)
@@ -78,7 +91,7 @@ class StepPacker:
 
     Attributes:
         before: what each attribute was when the packer was made, by the names of its layer and its own.
-        rest_moves: whether something in the rest may move at any step.
+        moving_rest: what in the rest may move at any step.
     """
 
     def __init__(
@@ -91,7 +104,7 @@ class StepPacker:
     ) -> None:
         """is_restless: whether an attribute is expected to move. detached: layers whose arrays are copies in truth."""
         self.before: dict[tuple[str, str], Any] = {}
-        self.rest_moves = False
+        self.moving_rest: list[tuple[str, str]] = []
         self.arena = state.arena
         self._watches: list[_Watch] = []
         self._moving_cells: list[_Cell] = []
@@ -124,12 +137,7 @@ class StepPacker:
     def pack(self, steps: int) -> bool:
         """Write what has moved; False if something is of another kind than before, and not all is written."""
         for watch in self._watches:
-            attributes = watch.attributes
-            if len(attributes) != watch.size:
-                return False
-            if watch.get_equal is not None and _differ(watch.get_equal, attributes, watch.equal):
-                return False
-            if watch.get_same is not None and _are_others(watch.get_same, attributes, watch.same):
+            if watch.has_moved():
                 return False
         for cell in self._moving_cells:
             value = cell.attributes[cell.name]
@@ -145,7 +153,7 @@ class StepPacker:
                 if array.part is not None:
                     parts[array.part] = value
             if array.part is None:
-                array.view[...] = value
+                array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
         for attributes, name, generator, part in self._generators:
             if attributes[name] is not generator:
                 return False
@@ -243,7 +251,8 @@ class StepPacker:
             if one.category not in _WATCHED:
                 continue  # Looked at, each, when they are copied.
             if is_restless(key, one) or (one.category == "rest" and not _is_immutable(value)):
-                self.rest_moves = self.rest_moves or one.category in ("rest", "member")
+                if one.category in ("rest", "member"):
+                    self.moving_rest.append(key)
             elif is_quiet_by_equality(value):
                 equal.append(one.name)
             else:
@@ -259,6 +268,10 @@ class StepPacker:
         )
 
 
+def _bytes_of(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(texts)[..., None].view(np.uint8)
+
+
 def is_hot(size_bytes: int) -> bool:
     """Whether an array is among those that are written at once."""
     return 0 < size_bytes <= HOT_BYTES_MAX
@@ -268,20 +281,6 @@ def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]] | None:
     if not names:
         return None
     return itemgetter(*names) if len(names) > 1 else itemgetter(names[0], names[0])
-
-
-def _differ(get: Callable[[Any], tuple[Any, ...]], attributes: dict[str, Any], before: tuple[Any, ...]) -> bool:
-    try:
-        return bool(get(attributes) != before)
-    except (ValueError, TypeError, KeyError):  # An array in the place of a number; an attribute that has gone.
-        return True
-
-
-def _are_others(get: Callable[[Any], tuple[Any, ...]], attributes: dict[str, Any], before: tuple[Any, ...]) -> bool:
-    try:
-        return any(map(is_not, get(attributes), before))
-    except KeyError:
-        return True
 
 
 def _is_immutable(value: Any) -> bool:

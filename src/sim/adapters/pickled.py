@@ -10,7 +10,7 @@ be one object, which differs between a run that was loaded and one that was not.
 from __future__ import annotations
 
 import io
-import pickle  # noqa: S403, TID251 - the one place for it, see above
+import pickle  # noqa: TID251 - the one place for it, see above
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, Self
 
 import attrs
 
@@ -52,8 +53,10 @@ class PlainObjectSimulation:
         ignore: Iterable[str] = (),
         pickler: Any = None,
     ) -> None:
-        """Raises TypeError for an object without such a step or without such attributes, NotCapturedError for
-        attributes that cannot be saved, ValueError for no level.
+        """Look at the object.
+
+        Raises TypeError for an object without such a step or without such attributes, NotCapturedError for attributes
+        that cannot be saved, ValueError for no level.
         """
         name = type(subject).__name__
         if not hasattr(subject, "__dict__"):
@@ -129,10 +132,12 @@ class RecordedObject:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._subject, name)
 
-    def __enter__(self) -> RecordedObject:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.tape.__exit__(kind, error, traceback)
 
 

@@ -15,6 +15,7 @@ from sim.adapters.generators import BIT_GENERATORS, set_pcg_words
 from sim.adapters.registry import NotCapturedError
 from sim.adapters.structure import (
     KINDS,
+    TEXT_KINDS,
     Attribute,
     Structure,
     Surveyor,
@@ -65,7 +66,7 @@ class _Restoring:
 
     def run(self, constants_now: bytes, pickler: Any) -> dict[str, Any]:
         """Do it, layer by layer; the objects by name."""
-        state, objects = self._state, self._objects
+        objects = self._objects
         for layer in self._structure.layers:
             if layer.name not in objects:
                 raise NotCapturedError(f"there is no {layer.name}, whose attributes were saved")
@@ -73,23 +74,8 @@ class _Restoring:
             self._clear(layer.name, {one.name for one in layer.attributes}, attributes)
             for one in layer.attributes:
                 self._restore(layer.name, one, attributes)
-        constants = state.blob("constants")
-        same_constants = constants == constants_now
-        values = {} if same_constants else dict(decode_value(constants))
-        for layer in self._structure.layers:
-            for one in layer.attributes:
-                if one.category == "constant":
-                    full, attributes = f"{layer.name}.{one.name}", vars(objects[layer.name])
-                    if not same_constants:
-                        attributes[one.name] = values[full]
-                    self._known[full] = attributes[one.name]
-        values = dict(decode_value(state.blob("rest"), self._known))
-        if "trusted" in state.layout.slots:
-            if pickler is None:
-                raise NotCapturedError(
-                    "some of the state was saved by pickle, which may run any code: say trust=True if you trust the tape"
-                )
-            values |= pickler.load(state.blob("trusted"))
+        self._restore_constants(constants_now)
+        values = self._values(pickler)
         for layer in self._structure.layers:
             attributes = vars(objects[layer.name])
             for one in layer.attributes:
@@ -99,6 +85,30 @@ class _Restoring:
                 elif one.category == "same":
                     attributes[one.name] = objects[one.detail]
         return objects
+
+    def _restore_constants(self, constants_now: bytes) -> None:
+        constants = self._state.blob("constants")
+        values = None if constants == constants_now else decode_value(constants)
+        for layer in self._structure.layers:
+            attributes = vars(self._objects[layer.name])
+            for one in layer.attributes:
+                if one.category == "constant":
+                    full = f"{layer.name}.{one.name}"
+                    if values is not None:
+                        attributes[one.name] = values[full]
+                    self._known[full] = attributes[one.name]
+
+    def _values(self, pickler: Any) -> dict[str, Any]:
+        """What was written as bytes, by full name."""
+        values = dict(decode_value(self._state.blob("rest"), self._known))
+        if "trusted" not in self._state.layout.slots:
+            return values
+        if pickler is None:
+            raise NotCapturedError(
+                "some of the state was saved by pickle, which may run any code: if you trust the tape, make the "
+                "simulation with adapt(..., trust=True)"
+            )
+        return values | dict(pickler.load(self._state.blob("trusted")))
 
     def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
         """Take away what a used instance has and the saved one had not."""
@@ -115,6 +125,9 @@ class _Restoring:
             attributes[one.name] = None if kind is type(None) else kind(number)
         elif one.category == "array":
             saved, present = self._state[field_name(layer, one.name)], attributes.get(one.name)
+            dtype = np.dtype(one.detail[0])
+            if dtype.kind in TEXT_KINDS:
+                saved = saved.view(dtype)[..., 0]
             made = saved.copy() if layer in self._detached else self._array(saved, present)
             attributes[one.name] = self._known[full] = made
         elif one.category == "generator":
@@ -130,6 +143,8 @@ class _Restoring:
             self._objects[full] = present
 
     def _array(self, saved: np.ndarray[Any, Any], present: Any) -> np.ndarray[Any, Any]:
+        if present is not None and type(present) is np.ndarray and present.dtype.kind in TEXT_KINDS:
+            present = None  # Texts are not written to in place.
         fits = is_quick_array(present) and present.shape == saved.shape and present.dtype == saved.dtype
         if not fits or not present.flags.writeable or id(present) in self._used:
             present = saved.copy()
@@ -153,7 +168,7 @@ def _member(layer: str, one: Attribute, attributes: dict[str, Any], value: Any) 
     """What is set: the value itself, or the member of the enumeration that it names."""
     if one.category != "member":
         return value
-    kind = type(attributes.get(one.name))
+    kind: Any = type(attributes.get(one.name))
     if f"{kind.__module__}.{kind.__qualname__}" != one.detail:
         raise NotCapturedError(f"{layer}.{one.name} was a {one.detail} when it was saved, and is no such thing here")
     return kind[value]

@@ -43,6 +43,7 @@ Classify = Callable[[object, str, Any], Literal["kept", "clock", "open"] | None]
 CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written anew at each step.
 LAYERS_MAX = 200  # Objects in objects; more of them are a graph, for which there is pickle.
 HOLDERS_OF_A_LONE_BASE = 3  # The view, the variable here, and the call that counts.
+TEXT_KINDS = "SU"  # Texts of fixed length: their fields are bytes, with one axis more.
 _FOR_GOOD = ("unknown", "trusted")
 # The type of a cell's value, by its number in ``kinds``. Appended to, never changed: tapes hold these numbers.
 KINDS: tuple[Any, ...] = (
@@ -134,6 +135,8 @@ def is_quick_array(value: Any) -> bool:
     if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8 or not has_own_memory(value):
         return False
     dtype = value.dtype
+    if dtype.kind in TEXT_KINDS:
+        return dtype.isnative and dtype.itemsize > 0 and value.ndim < 8
     return dtype.kind in "biufc" and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
 
 

@@ -125,7 +125,7 @@ class _Encoder:
             return ["d" if kind is dict else "o", *self._pairs(value, path, depth)]
         if kind is defaultdict and (value.default_factory in _NAMES or value.default_factory is None):
             self._enter(value)
-            return ["e", _NAMES.get(value.default_factory), *self._pairs(value, path, depth)]  # type: ignore[arg-type]
+            return ["e", _NAMES.get(value.default_factory), *self._pairs(value, path, depth)]
         if kind is set:
             self._enter(value)
             return ["s", *self._sorted(value, path, depth)]
