@@ -26,7 +26,7 @@ from sim.adapters.registry import NotCapturedError
 from sim.adapters.report import Part
 from sim.adapters.restoring import restore_objects
 from sim.adapters.structure import NEVER_SET, TEXT_KINDS, Attribute, Classify, Structure, Surveyor, field_name
-from sim.adapters.values import decode_value, encode_value
+from sim.adapters.values import NotPlainError, decode_value, encode_value
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
 
@@ -120,7 +120,7 @@ class CapturedState:
             Part(
                 name=layer.name,
                 captured=names(layer, *saved),
-                kept=names(layer, "kept", "fixed"),
+                kept=names(layer, "kept", "fixed", "drawing"),
                 clocks=names(layer, "clock"),
                 unknown={one.name: str(one.detail) for one in layer.attributes if one.category == "unknown"},
             )
@@ -244,8 +244,11 @@ class CapturedState:
         )
 
     def _check_constants(self) -> None:
-        if self._encoded_constants() == self._constants:
-            return
+        try:
+            if self._encoded_constants() == self._constants:
+                return
+        except NotPlainError as error:
+            raise NotCapturedError(f"{error}, inside of what was taken not to change. {CHOICES}") from None
         before = decode_value(self._constants)
         moved = set()
         for full, (layer, name) in self._constant_names.items():
@@ -366,6 +369,9 @@ class CapturedState:
         self.structure, self.objects = restore_objects(
             state, self._layers, self._surveyor, self._constants, self._pickler, self._detached
         )
+        surveyed, objects = self._surveyor.survey(self._layers, self.structure)
+        if surveyed.encode() == self.structure.encode():  # With what is not written down: kept, and to be watched.
+            self.structure, self.objects = surveyed, objects
         self._steps = int(state[STEPS_FIELD])
         self._last_encoded.clear()
         self._constants = state.blob(CONSTANTS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -22,7 +22,7 @@ from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_own
 from sim.adapters.inputs_since_reset import InputsSinceReset
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
-from sim.adapters.structure import cell_of
+from sim.adapters.structure import Said, cell_of
 from sim.kernel.level import Level
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import State
@@ -244,7 +244,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.spec
 
 
-def classify(holder: object, name: str, value: Any) -> Literal["kept", "clock", "open"] | None:
+def classify(holder: object, name: str, value: Any) -> Said | None:
     """What is known of the attributes of Gymnasium's own classes."""
     kind = type(holder).__name__
     if name in _CONFIGURATION or kind in _OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
@@ -255,10 +255,10 @@ def classify(holder: object, name: str, value: Any) -> Literal["kept", "clock", 
         return "kept"
     if name == "isopen" or type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
         return "kept"
-    return "kept" if value is None and _DRAWING_NAMES.fullmatch(name) else None
+    return "drawing" if value is None and _DRAWING_NAMES.fullmatch(name) else None
 
 
-def _classify_coarsely(holder: object, name: str, value: Any) -> Literal["kept", "clock", "open"] | None:
+def _classify_coarsely(holder: object, name: str, value: Any) -> Said | None:
     """The same for an environment that is not saved: of itself only what a reset may leave as it is."""
     if isinstance(holder, gymnasium.Wrapper):
         return classify(holder, name, value)

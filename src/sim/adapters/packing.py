@@ -31,7 +31,7 @@ from sim.kernel.state import State
 STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
 HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied by themselves.
 
-_WATCHED = ("cell", "rest", "member", "constant", "object", "same", "fixed")
+_WATCHED = ("cell", "rest", "member", "constant", "object", "same", "fixed", "drawing")
 
 
 @attrs.define(eq=False)

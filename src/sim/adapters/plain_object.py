@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import attrs
 
@@ -12,6 +12,7 @@ from sim.adapters.captured import CapturedState
 from sim.adapters.generators import is_generator
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Report
+from sim.adapters.structure import Said
 from sim.kernel.level import Level
 from sim.kernel.state import State
 
@@ -75,7 +76,7 @@ class PlainObjectSimulation:
         self._what = what
         wanted = frozenset((*what.names, *what.rng)) if what.names else None
 
-        def classify(holder: object, attribute: str, _: Any) -> Literal["kept"] | None:
+        def classify(holder: object, attribute: str, _: Any) -> Said | None:
             return "kept" if wanted is not None and holder is subject and attribute not in wanted else None
 
         self._captured = CapturedState([(name, subject)], classify, ignored=self._ignored, pickler=pickler)

@@ -27,7 +27,7 @@ from sim.adapters.structure import (
 from sim.adapters.values import decode_value
 from sim.kernel.state import State
 
-_LEFT_ALONE = ("kept", "clock", "fixed", "unknown")
+_LEFT_ALONE = ("kept", "clock", "drawing", "fixed", "unknown")
 
 
 def restore_objects(

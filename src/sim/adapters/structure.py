@@ -14,6 +14,7 @@ as that an attribute is now a number and now None, is there again after a load. 
     same       an object that is captured already, under the name that the detail says
     fixed      functions, classes, modules: left as they were made, and watched, since another one would not be saved
     kept       left as it was made: configuration, rendering
+    drawing    kept, and watched: None up to now, and by its name what will be drawn with; it may become something else
     clock      kept, too: a time of the day
     unknown    nobody knows
 """
@@ -35,10 +36,11 @@ from sim.adapters.generators import is_pcg
 from sim.adapters.values import NotPlainError, encode_value
 
 Category = Literal[
-    "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "clock",
+    "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "drawing", "clock",
     "unknown",
 ]  # fmt: skip
-Classify = Callable[[object, str, Any], Literal["kept", "clock", "open"] | None]
+Said = Literal["kept", "clock", "drawing", "open"]
+Classify = Callable[[object, str, Any], Said | None]
 
 CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written anew at each step.
 LAYERS_MAX = 200  # Objects in objects; more of them are a graph, for which there is pickle.
@@ -88,7 +90,7 @@ class Layer:
 
     def to_plain(self) -> list[Any]:
         """As it is written into the state: without what is kept, which differs where something was drawn."""
-        listed = [one for one in self.attributes if one.category not in ("kept", "clock")]
+        listed = [one for one in self.attributes if one.category not in ("kept", "clock", "drawing")]
         return [self.name, [[one.name, one.category, one.detail] for one in listed]]
 
 
@@ -216,7 +218,7 @@ class Surveyor:
     ) -> tuple[Category, Any]:
         was = before.category if before is not None else None
         said = self._classify(one, attribute, value)
-        if said in ("kept", "clock"):
+        if said in ("kept", "clock", "drawing"):
             return said, None
         if full in self._ignored:
             return "kept", None
@@ -230,19 +232,16 @@ class Surveyor:
                 return "rest", None
         if letter is not None:
             return "cell", letter
-        if is_quick_array(value) and id(value) not in taken:
+        if id(value) not in taken and (is_quick_array(value) or is_pcg(value)):
             taken.add(id(value))
+            if is_pcg(value):
+                return "generator", type(value.bit_generator).__name__
             return "array", [value.dtype.str, list(value.shape)]
-        if is_pcg(value) and id(value) not in taken:
-            taken.add(id(value))
-            return "generator", type(value.bit_generator).__name__
-        if isinstance(value, enum.Enum):
-            return "member", type_name(value)
-        if isinstance(value, _FIXED_TYPES):
-            return "fixed", type_name(value)
+        if was == "constant" and type(value) in (dict, list, set, tuple):
+            return "constant", None  # It is compared whole now and then.
         if said == "open":
             return "object", type_name(value)
-        return self._plain_or_object(value, before)
+        return self._by_type(value, before)
 
     def _as_before(self, before: Attribute, value: Any) -> tuple[Category, Any]:
         """What was once written with the rest stays there, if it can, and so on: see invariant 1 of captured.py."""
@@ -253,7 +252,11 @@ class Surveyor:
                 return self._last_resort(value)
         return before.category, before.detail
 
-    def _plain_or_object(self, value: Any, before: Attribute | None) -> tuple[Category, Any]:
+    def _by_type(self, value: Any, before: Attribute | None) -> tuple[Category, Any]:
+        if isinstance(value, enum.Enum):
+            return "member", type_name(value)
+        if isinstance(value, _FIXED_TYPES):
+            return "fixed", type_name(value)
         try:
             encode_value(value)
         except NotPlainError:
@@ -272,6 +275,8 @@ def is_open_object(value: Any) -> bool:
     kind = type(value)
     if isinstance(value, type) or not hasattr(value, "__dict__") or callable(value):
         return False
+    if any(vars(one).get("__slots__") for one in kind.__mro__):
+        return False  # What is in slots is not in the dict.
     return all(getattr(kind, name) is getattr(object, name) for name in ("__new__", "__reduce__", "__reduce_ex__"))
 
 

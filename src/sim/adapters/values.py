@@ -66,7 +66,7 @@ def decode_value(data: bytes, known: Mapping[str, Any] | None = None) -> Any:
     try:
         tree = msgpack.unpackb(data, raw=False, strict_map_key=False)
         return _Decoder(known or {}).value(tree)
-    except (*DECODE_ERRORS, AttributeError) as error:
+    except (*DECODE_ERRORS, AttributeError, LookupError, OverflowError) as error:
         raise ValueError(f"no captured value: {error}") from None
 
 
@@ -248,6 +248,8 @@ class _Decoder:
 def _array_from(parts: list[Any]) -> np.ndarray[Any, Any]:
     match parts:
         case [str(dtype), list(shape), ("C" | "F") as order, bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
+            if dtype.startswith("<U"):
+                content.decode("utf-32-le")  # NumPy takes any numbers for letters, and fails when they are looked at.
             flat = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
             return flat.reshape(tuple(shape), order=order).copy(order)
     raise ValueError("no array")
