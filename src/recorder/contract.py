@@ -25,7 +25,7 @@ from sim.adapters.adapting import adapt
 from sim.adapters.registry import Adapter, adapter_named
 from sim.kernel.level import Level, level_of
 from sim.kernel.plain_data import decode_plain, encode_plain
-from sim.kernel.simulation import Simulation, as_simulation, restore
+from sim.kernel.simulation import ArenaOfSaved, SavedSimulation, Simulation, as_simulation, restore
 from sim.kernel.state import Snapshot
 
 SEEDS = 8
@@ -185,12 +185,28 @@ def check_recorder(subject: Subject, run: Run) -> Violation | None:
     """The same inputs while it is recorded, with many keyframes: being saved must not change a run."""
     if level_of(subject.simulation()) is Level.CANONICAL:
         return None  # There it does, and says so; that it is always the same change is what the loads show.
+    moved = _moved_by_saves(subject, run)
+    if moved is not None:
+        return moved
     with tempfile.TemporaryDirectory() as folder:
         simulation = subject.simulation()
         with Recorder(
             Path(folder) / "run.tape", simulation, keyframe_interval_ticks=KEYFRAME_TICKS, durability="none"
         ) as tape:
             return _follow(tape.simulation, run, 0, len(run.inputs), RECORDED, tape.step)
+
+
+def _moved_by_saves(subject: Subject, run: Run) -> Violation | None:
+    """Compare the run, which was saved at each tick, with one that is saved only at its end."""
+    alone = subject.make()
+    if not isinstance(subject.simulation(), ArenaOfSaved) or not isinstance(alone, SavedSimulation):
+        return None
+    for encoded in run.inputs:
+        alone.step(decode_plain(encoded))
+    last = len(run.inputs)
+    fields = _differing(run.states[last], as_simulation(alone).state.snapshot())
+    text = f"at tick {last} {', '.join(fields)} is not what it is in a run that is never saved"
+    return Violation(RECORDED, run.seed, last, 0, fields, text) if fields else None
 
 
 def check_process(subject: Subject, runs: Sequence[Run]) -> list[Violation]:

@@ -71,8 +71,8 @@ class Cursor:
         self.simulation = simulation
         self.tick: int | None = None
         self._near: OrderedDict[int, Snapshot] = OrderedDict()
-        canonical = tape.meta.get("level") == Level.CANONICAL.value
-        self._loads_at = frozenset(place.tick for place in tape.keyframes) if canonical else frozenset()
+        self._is_canonical = tape.meta.get("level") == Level.CANONICAL.value
+        self._loads_at = frozenset(place.tick for place in tape.keyframes) if self._is_canonical else frozenset()
 
     @property
     def state(self) -> State:
@@ -173,7 +173,7 @@ class Cursor:
 
     def _remember(self, room: int) -> None:
         now = self._here()
-        if now not in self._near:
+        if now not in self._near and not self._is_canonical:  # A load anywhere but at a keyframe would change the run.
             while len(self._near) >= room:
                 self._near.popitem(last=False)
             self._near[now] = self.state.snapshot()
