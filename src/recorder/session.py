@@ -23,7 +23,7 @@ from recorder.settings import Settings
 from recorder.writer import Writer
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
-from sim.kernel.level import level_of
+from sim.kernel.level import Level, level_of
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
 from sim.kernel.simulation import events_of, inner_of, tells_unasked
@@ -84,7 +84,7 @@ def describe(
     """
     origin = getattr(adapted, "origin", None)
     scenario = getattr(adapted, "scenario", None)
-    adapter = getattr(adapted, "adapter", None)
+    adapter, level = getattr(adapted, "adapter", None), level_of(adapted)
     # A scenario is around something that has a name; an empty one is one, too: its fields are in the state.
     named = type(inner_of(adapted.inner) if scenario is not None else simulation)
     described: dict[str, Any] = {
@@ -92,7 +92,7 @@ def describe(
         **({"scenario": dict(scenario)} if scenario is not None else {}),
         "simulation": adapter["class"] if adapter is not None else f"{named.__module__}.{named.__qualname__}",
         "mode": "events",
-        "level": level_of(adapted).value,
+        **({"level": level.value} if adapter is not None or level is not Level.EXACT else {}),
         **({"adapter": adapter} if adapter is not None else {}),
         "hash": HASH_NAME,
         "random": GENERATOR_NAME,
