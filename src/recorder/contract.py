@@ -25,7 +25,7 @@ from sim.adapters.adapting import adapt
 from sim.adapters.registry import Adapter, adapter_named
 from sim.kernel.level import Level, level_of
 from sim.kernel.plain_data import decode_plain, encode_plain
-from sim.kernel.simulation import ArenaOfSaved, SavedSimulation, Simulation, as_simulation, restore
+from sim.kernel.simulation import ArenaOfSaved, SavedSimulation, Simulation, as_simulation, inner_of, restore
 from sim.kernel.state import Snapshot
 
 SEEDS = 8
@@ -135,7 +135,7 @@ def simulation_from(made: Any) -> Simulation:
 
 def adapter_of_simulation(simulation: Any) -> Adapter | None:
     """The adapter that has made a simulation, if one has."""
-    match getattr(simulation, "adapter", None):
+    match getattr(inner_of(simulation), "adapter", None):
         case {"name": str(name)}:
             return adapter_named(name)
     return None

@@ -84,7 +84,7 @@ def describe(
     """
     origin = getattr(adapted, "origin", None)
     scenario = getattr(adapted, "scenario", None)
-    adapter, level = getattr(adapted, "adapter", None), level_of(adapted)
+    adapter, level = _adapter_of(adapted), level_of(adapted)
     # A scenario is around something that has a name; an empty one is one, too: its fields are in the state.
     named = type(inner_of(adapted.inner) if scenario is not None else simulation)
     described: dict[str, Any] = {
@@ -111,6 +111,12 @@ def describe(
         described["environment"] = describe_environment()
         described["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     return described
+
+
+def _adapter_of(adapted: Any) -> dict[str, Any] | None:
+    """What an adapter says for META, of a simulation with an arena or in the save/load form."""
+    told = getattr(adapted, "adapter", None) or getattr(inner_of(adapted), "adapter", None)
+    return told if isinstance(told, dict) else None
 
 
 def meta_maker(described: dict[str, Any]) -> Callable[[int, int], bytes]:

@@ -31,9 +31,10 @@ class Adapter:
 
     Attributes:
         name: of the entry point: the package whose objects it is for.
-        adapt: from such an object, and options that are the adapter's own, to a simulation (``.state`` and ``.step``, or
-            ``.save``, ``.load`` and ``.step``) with ``.adapter``, plain data for the tape, and ``.report()``; raises
-            NotCapturedError, and TypeError or ValueError for other options.
+        adapt: from such an object, and the keyword arguments level, ignore and pickler (see sim.adapters.adapt; pickler is
+            None without trust), to a simulation with ``.state`` and ``.step``, or ``.save``, ``.load`` and ``.step``. It
+            has ``.level``, ``.report()``, and ``.adapter``, plain data for the tape: name, class, report, subject (for
+            rebuild) and ignored. Raises NotCapturedError, and TypeError or ValueError for other arguments.
         door: from that simulation, what it is recorded by (something with ``step(inputs)`` and ``close(outcome)``), to
             what the user goes on with instead of the object.
         rebuild: from what a tape says about the object to the object made anew, or None if only the user can make it.

@@ -18,6 +18,7 @@ class TestCartPole(SimulationContract):
         return gymnasium.make("CartPole-v1")
 
 
+@pytest.mark.long
 class TestBlackjack(SimulationContract):
     ticks = 60
 
