@@ -84,6 +84,18 @@ def ensure_states(tape: Tape) -> None:
     raise UsageError(f"{tape.path}: {STOPPED_EARLY}: there is no tick to go to", INCOMPLETE)
 
 
+def ensure_seek(
+    tick: int | None, episode: int | None, step: int | None, output: Path | None, *, picture_as_json: bool
+) -> None:
+    """Raise UsageError if it is not clear where to seek, or in what form to show it."""
+    if (tick is None) == (episode is None) or (step is not None and episode is None):
+        raise UsageError("say where to go: --tick N, or --episode N with --step N")
+    if output is not None and output.suffix != ".npz":
+        raise UsageError(f"{output}: a name that ends in .npz was expected")
+    if picture_as_json:
+        raise UsageError("--picture is for people: with --json, take --field or --output")
+
+
 @contextmanager
 def ready_tape(path: Path) -> Iterator[Tape]:
     """A tape that has ticks to go to; another version of its world is warned of. Raises as reading and ensure_states."""

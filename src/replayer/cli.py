@@ -29,7 +29,16 @@ from recorder.errors import DesyncError
 from recorder.outlets import ensure_reader
 from replayer.certify_command import certify_tape
 from replayer.check_command import check
-from replayer.choosing import choose, ensure_fields, ensure_states, factory_of, layer_picture, note_version, world_of
+from replayer.choosing import (
+    choose,
+    ensure_fields,
+    ensure_seek,
+    ensure_states,
+    factory_of,
+    layer_picture,
+    note_version,
+    world_of,
+)
 from replayer.contracts_command import contracts
 from replayer.desync.arithmetic import processor_count
 from replayer.diff_command import diff
@@ -47,7 +56,7 @@ from replayer.scenario_commands import compare, results
 from replayer.show import describe_field, field_lines, plain_text, state_summary
 from replayer.tail import Tail
 from replayer.tape import Tape
-from replayer.timeline import SeekReport, Timeline
+from replayer.timeline import Timeline
 from replayer.verify import check_seal, verify_tape
 from replayer.waiting import Waiting
 
@@ -156,14 +165,15 @@ def seek(
         Where the dump of a desync goes; by default beside the tape.
     """
     path, names = choose(tape), field or []
-    _ensure_sensible(tick, episode, step, output, picture_as_json=picture_wanted and as_json)
+    ensure_seek(tick, episode, step, output, picture_as_json=picture_wanted and as_json)
     with reading(path):
         run = Timeline(path, factory_of(sim), dump_folder=dump_folder or path.parent)
     with run:
         with reading(path):
             ensure_states(run.tape)
             note_version(run.tape)
-            report = _seek(run, tick, episode, step, quiet=as_json)
+            with progress_bar("seeking", 1, quiet=as_json) as show:
+                report = run.seek(tick, lambda done, all_: show(done / all_), episode=episode, step=step)
         snapshot, world = run.state.snapshot(), world_of(run.tape)
         config = run.tape.meta["world"]["config"] if world is not None else {}
     ensure_fields(snapshot, names)
@@ -183,22 +193,6 @@ def seek(
     if output is not None:
         print(f"  written: {output}")
     return SAME
-
-
-def _ensure_sensible(
-    tick: int | None, episode: int | None, step: int | None, output: Path | None, *, picture_as_json: bool
-) -> None:
-    if (tick is None) == (episode is None) or (step is not None and episode is None):
-        raise UsageError("say where to go: --tick N, or --episode N with --step N")
-    if output is not None and output.suffix != ".npz":
-        raise UsageError(f"{output}: a name that ends in .npz was expected")
-    if picture_as_json:
-        raise UsageError("--picture is for people: with --json, take --field or --output")
-
-
-def _seek(run: Timeline, tick: int | None, episode: int | None, step: int | None, *, quiet: bool) -> SeekReport:
-    with progress_bar("seeking", 1, quiet=quiet) as show:
-        return run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
 
 
 @app.command
