@@ -74,7 +74,7 @@ class OrderOfASet(Drift):
     """Its step depends on the order of a set of texts."""
 
     def step(self, action: Any) -> Any:
-        self.x[1] += ["a", "b", "c", "d"].index(next(iter({"a", "b", "c", "d"})))
+        self.x[1] += int(next(iter({str(number) for number in range(500)})))
         return super().step(action)
 
 
