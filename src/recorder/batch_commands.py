@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import attrs
 from cyclopts import Parameter
 
-from recorder.console import DIFFERS, SAME, Positive, UsageError, counted, progress_bar, say
+from recorder.console import DIFFERS, SAME, Positive, UsageError, counted, progress_bar, say, say_aside
 from recorder.courses import read_players
-from recorder.scenarios.batch import Job, RunRecord, course_of_job, worker_count
+from recorder.errors import RecordingWarning
+from recorder.going_on import goal_of
+from recorder.scenarios.batch import Job, RunRecord, course_of_job, ensure_registered, worker_count
+from recorder.scenarios.manifests import PICTURE_NAME, BatchFolder
 from recorder.scenarios.smaller import Smaller, first_violations, make_smaller, read_smaller
-from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, summary_lines, survival_of
-from recorder.scenarios.sweep import Axis, BatchFolder, read_axis, run_batch, sweep_jobs, with_tape
-from sim.scenario.load import load_scenario
+from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, groups_of, summary_lines, survival_of
+from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs, with_tape
+from sim.scenario.load import Scenario, load_scenario
 
 Output = Annotated[
     Path | None, Parameter(name=["--output", "-o"], help="The folder; by default a new one in batches/.")
@@ -41,7 +47,6 @@ NoSmaller = Annotated[
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON object.")]
 BATCHES_FOLDER = "batches"
-PICTURE_NAME = "survival.png"
 
 
 def batch(
@@ -61,7 +66,7 @@ def batch(
     record batch quiet-meadow arms-race -o runs
     record batch arms-race --seeds 0..63 --jobs 4 -o runs
 
-    A batch that was stopped goes on where it was when the same command is given again. Of the first run that violates
+    A batch that was stopped goes on where it was when the same command is given again with its folder. Of the first run that violates
     a property a smaller scenario is left beside its tape. Exit code 1 if a property was violated or a run ended with an
     error.
 
@@ -76,12 +81,11 @@ def batch(
         raise UsageError("name at least one scenario; record scenarios lists those that ship")
     axes = [read_axis(f"seed={seeds}")] if seeds is not None else []
     folder = _folder(output, "batch")
-    more: dict[str, Any] = {"players": read_players(player or []), "ticks": ticks}
+    more: dict[str, Any] = {"players": read_players(player or []), "ticks": _goal(ticks)}
     made: list[Job] = []
-    for name in scenarios:
-        loaded = load_scenario(name)
-        for job in sweep_jobs(loaded, axes, None, **more):
-            bindings = {"scenario": loaded.name, **job.bindings} if len(scenarios) > 1 else job.bindings
+    for name, loaded in _named(scenarios):
+        for job in _jobs(loaded, axes, None, name=name, **more):
+            bindings = {"scenario": name, **job.bindings} if len(scenarios) > 1 else job.bindings
             numbered = attrs.evolve(job, index=len(made), bindings=bindings)
             made.append(with_tape(numbered, None if no_tapes else folder))
     wanted = Wanted(made, folder, jobs, {"scenarios": list(scenarios)}, makes_smaller=not no_smaller)
@@ -107,8 +111,8 @@ def sweep(
     record sweep ambush.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1,0.2 -o lossy
     record sweep arms-race --axis "links.between_species=true,false" --axis seed=0..31
 
-    A sweep that was stopped goes on where it was when the same command is given again; replay compare sets two sweeps
-    side by side. Of the first run that violates a property a smaller scenario is left beside its tape. Exit code 1 if a
+    A sweep that was stopped goes on where it was when the same command is given again with its folder; replay compare
+    sets two sweeps side by side. Of the first run that violates a property a smaller scenario is left beside its tape. Exit code 1 if a
     property was violated or a run ended with an error.
 
     Parameters
@@ -124,9 +128,32 @@ def sweep(
     _ensure_different(axes)
     folder = _folder(output, loaded.name)
     tapes = None if no_tapes else folder
-    made = sweep_jobs(loaded, axes, tapes, players=read_players(player or []), ticks=ticks)
+    made = _jobs(loaded, axes, tapes, players=read_players(player or []), ticks=_goal(ticks))
     more = {"scenarios": [scenario], "axes": [{"path": one.path, "values": list(one.values)} for one in axes]}
     return _run(Wanted(made, folder, jobs, more, makes_smaller=not no_smaller), as_json=as_json)
+
+
+def _named(scenarios: Sequence[str]) -> list[tuple[str, Scenario]]:
+    """The scenarios, each by a name that no other has: its own, or as it was typed. Raises UsageError."""
+    twice = next((name for name, count in Counter(scenarios).items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(f"{twice} is there twice; --seeds gives each scenario several runs")
+    loaded = [load_scenario(name) for name in scenarios]
+    count = Counter(one.name for one in loaded)
+    return [(one.name if count[one.name] == 1 else typed, one) for typed, one in zip(scenarios, loaded, strict=True)]
+
+
+def _goal(ticks: int | None) -> int | None:
+    return goal_of(ticks) if ticks is not None else None
+
+
+def _jobs(loaded: Scenario, axes: Sequence[Axis], tapes: Path | None, **more: Any) -> list[Job]:
+    """See sweep_jobs. Raises ConfigError, and UsageError for a scenario that no process of ours could run."""
+    try:
+        ensure_registered(loaded)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return sweep_jobs(loaded, axes, tapes, **more)
 
 
 def _ensure_different(axes: Sequence[Axis]) -> None:
@@ -174,14 +201,7 @@ def _run(wanted: Wanted, *, as_json: bool) -> int:
     if not as_json:
         many = f"{counted(len(wanted.made), 'run')} on {counted(worker_count(wanted.workers), 'worker')}"
         say(f"{many} → {wanted.folder}")
-    try:
-        more = {**wanted.more, "smaller": [attrs.asdict(one) for one in known]}
-        with progress_bar("running", len(wanted.made), quiet=as_json) as show:
-            records = run_batch(
-                wanted.made, wanted.folder, workers=wanted.workers, progress=lambda done, _: show(done), more=more
-            )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    records = _records(wanted, {**wanted.more, "smaller": [attrs.asdict(one) for one in known]}, quiet=as_json)
     if as_json:
         _print_json(records, wanted.folder, _made_smaller(wanted, records, known, quiet=True))
     else:
@@ -190,6 +210,43 @@ def _run(wanted: Wanted, *, as_json: bool) -> int:
         _say_smaller(wanted, records, known)
         _say_more(records, wanted.folder)
     return SAME if all(record.error is None and not record.violations for record in records) else DIFFERS
+
+
+def _records(wanted: Wanted, more: dict[str, Any], *, quiet: bool) -> list[RunRecord]:
+    """Run what has not finished. Raises UsageError for a folder that holds something else, OSError."""
+    found: list[RunRecord] = []
+    with (
+        progress_bar("running", len(wanted.made), quiet=quiet) as show,
+        _telling_if_stopped(wanted, found, quiet=quiet),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", RecordingWarning)  # A tape that fails is in its run's record.
+
+        def finished(record: RunRecord) -> None:
+            found.append(record)
+            show(len(found))
+
+        try:
+            return run_batch(wanted.made, wanted.folder, workers=wanted.workers, finished=finished, more=more)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
+@contextmanager
+def _telling_if_stopped(wanted: Wanted, found: list[RunRecord], *, quiet: bool) -> Iterator[None]:
+    """Say what has finished before a user interrupts, or the disk refuses. found: the records of that."""
+    try:
+        yield
+    except (KeyboardInterrupt, OSError):
+        if found and not quiet:
+            for line in summary_lines(sorted(found, key=lambda record: record.index)):
+                say(line)
+        done = sum(record.error is None for record in found)
+        say_aside(
+            f"{done:,} of {counted(len(wanted.made), 'run')} have finished; "
+            f"the same command with -o {wanted.folder} goes on with the rest"
+        )
+        raise
 
 
 def _made_smaller(
@@ -219,7 +276,9 @@ def _say_smaller(wanted: Wanted, records: list[RunRecord], known: list[Smaller])
 
 def _print_json(records: list[RunRecord], folder: Path, smaller: tuple[list[Smaller], int]) -> None:
     fates = [
-        {**attrs.asdict(one), "extinction_probability": one.extinction_probability} for one in survival_of(records)
+        {"of": name, **attrs.asdict(one), "extinction_probability": one.extinction_probability}
+        for name, group in groups_of(records).items()
+        for one in survival_of(group)
     ]
     facts = {
         "folder": str(folder),
@@ -235,6 +294,8 @@ def _say_more(records: list[RunRecord], folder: Path) -> None:
     try:
         if draw_survival(records, folder / PICTURE_NAME):
             say(f"  survival curves: {folder / PICTURE_NAME}")
+    except OSError as error:
+        say_aside(f"warning: {folder}: no survival curves: {error.strerror}")
     except ImportError:
         say("  survival curves need matplotlib: pip install 'simulation-flight-recorder[plot]'")
     bad = next((record for record in records if record.violations and record.tape is not None), None)

@@ -33,12 +33,13 @@ from recorder.going_on import goal_of, plan_for
 from recorder.options import Deterministic, Durability, Events, From, Inputs, Keep, Quiet, Sim, Split, Sync
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.resume import resume as resume_tape
+from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
 from recorder.scenarios.running import raced_inputs
 from recorder.scenarios.starting import begin_tape, options_of, players_from
 from recorder.scenarios.violations import Violations
-from recorder.settings import TICKS_MAX, make_settings
-from sim.kernel.registry import ConfigError, find_world
+from recorder.settings import make_settings
+from sim.kernel.registry import find_world
 from sim.scenario.load import FOREIGN, Scenario, load_scenario, shipped_scenarios
 
 RECORDINGS_FOLDER = "recordings"
@@ -126,7 +127,7 @@ def run(
         Print nothing but errors and, without -o, the name of the tape.
     """
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
-    tick_count = goal_of(ticks) if ticks is not None else _ticks_of(loaded)
+    tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = _players(loaded, player, start, tick_count, inputs)
@@ -214,16 +215,6 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], star
         return begin_tape(path, simulation, start, settings)
     except ValueError as error:
         raise UsageError(str(error)) from None
-
-
-def _ticks_of(loaded: Scenario) -> int:
-    """How far a scenario is to be run. Raises ConfigError."""
-    ticks = loaded.ticks
-    if ticks == 0 and (loaded.provocation or {}).get("steps") == 1:
-        raise ConfigError("scenario.steps", "at least 2 was expected, a sample at tick 0 and one behind it; found 1")
-    if not isinstance(ticks, int) or not 0 < ticks <= TICKS_MAX:
-        raise ConfigError("ticks", f"a whole number of at least 1 was expected, found {ticks!r}")
-    return ticks
 
 
 @app.command

@@ -150,7 +150,8 @@ def _limits(left: Tape, right: Tape) -> list[str]:
 
 
 def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
-    from recorder.scenarios.sweep import compare_sweeps, read_manifest  # noqa: PLC0415 - loads the whole recorder.
+    from recorder.scenarios.manifests import read_manifest  # noqa: PLC0415 - loads the whole recorder.
+    from recorder.scenarios.sweep import compare_sweeps  # noqa: PLC0415
 
     try:
         runs = read_manifest(one), read_manifest(other)

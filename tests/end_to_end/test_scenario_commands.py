@@ -155,7 +155,7 @@ def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     other = sweep.replace("--ticks 5", "--ticks 8")
     capsys.readouterr()
     assert run(recorder.cli.main, f"{other} -o one") == 2
-    assert "error: one holds another batch: run 0 is another one" in capsys.readouterr().err
+    assert "error: one holds another batch: its run 0 has other ticks" in capsys.readouterr().err
     assert run(recorder.cli.main, f"{other} -o two --json --no-tapes") == 1
     facts = json.loads(capsys.readouterr().out)
     assert [run_facts["violations"][0][:2] for run_facts in facts["runs"]] == [["young", 7]] * 6

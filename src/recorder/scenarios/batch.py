@@ -5,27 +5,31 @@ Invariant: what a run comes to depends on its job alone; workers share nothing.
 
 from __future__ import annotations
 
-import glob
-import multiprocessing
+import errno
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from recorder.courses import Course, course_of
+from recorder.errors import WriterFailedError
+from recorder.names import following_segments, journal_path, segment_path, unfinished_paths
 from recorder.scenarios.running import run_with_scenario
-from sim.kernel.registry import Origin, find_world
+from recorder.scenarios.workers import pool_of, run_in
+from recorder.settings import TICKS_MAX
+from sim.kernel.registry import ConfigError, Origin, find_world
 from sim.scenario.identity import scenario_hash
 from sim.scenario.load import FOREIGN, Scenario
 from sim.scenario.results import PRODUCTIVE_KINDS, ScenarioResult
 
 ATTEMPTS_MAX = 2  # A worker that dies twice over one job, the second time with nothing else to do, dies of that job.
 POPULATION_PREFIXES = ("heads.", "plants.")  # Of figures that say how many of a species are alive.
+# What a system says that has no more room, or lets nobody write: all that comes after would meet the same.
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
 
 @attrs.frozen
@@ -73,12 +77,13 @@ class RunRecord:
         index, name, bindings, ticks: the job's.
         scenario_hash, regime, final_tick, final_hash: of the run; empty and 0 if there was none.
         violations: [property, tick, details].
-        extinctions: by species, the tick at which it died out; None if it is alive.
+        extinctions: by species that was ever there, the tick at which it died out; None if it is alive.
         event_counts: by kind.
         productive: how many events were productive.
         tape: its path, as text; None without.
         error: what went wrong; None if nothing did.
         attempts: how often the job was begun.
+        disk_error: the system's number of why the disk took no more of the tape, whose rest is taken away; else None.
     """
 
     index: int
@@ -96,15 +101,34 @@ class RunRecord:
     tape: str | None = None
     error: str | None = None
     attempts: int = 1
+    disk_error: int | None = None
+
+
+def ensure_registered(loaded: Scenario) -> None:
+    """Raise ValueError for a scenario that names no world: a process of ours could not make it."""
+    if loaded.world is FOREIGN:
+        raise ValueError(
+            f"{loaded.name}: runs in processes need a registered world, and this scenario names none; "
+            "record run --sim runs it, or recorder.scenarios.harness.run_harness many"
+        )
 
 
 def job_of(loaded: Scenario, index: int, *, ticks: int | None = None, **more: Any) -> Job:
     """The job of a scenario that was read. Raises ValueError for one without a registered world."""
-    if loaded.world is FOREIGN:
-        raise ValueError(f"{loaded.name}: runs in processes need a registered world")
+    ensure_registered(loaded)
     goal = ticks if ticks is not None else loaded.ticks
     name = more.pop("name", loaded.name)
     return Job(index, name, loaded.world.name, loaded.config, loaded.provocation, goal, **more)
+
+
+def ticks_of(loaded: Scenario) -> int:
+    """How far a scenario is to be run. Raises ConfigError."""
+    ticks = loaded.ticks
+    if ticks == 0 and (loaded.provocation or {}).get("steps") == 1:
+        raise ConfigError("scenario.steps", "at least 2 was expected, a sample at tick 0 and one behind it; found 1")
+    if type(ticks) is not int or not 0 < ticks <= TICKS_MAX:
+        raise ConfigError("ticks", f"a whole number of at least 1 was expected, found {ticks!r}")
+    return ticks
 
 
 def course_of_job(job: Job) -> Course:
@@ -123,9 +147,10 @@ def run_job(job: Job) -> RunRecord:
                 species = name.partition(".")[2]
                 if value > 0:
                     extinct[species] = None
-                elif extinct.setdefault(species, tick) is None:
+                elif extinct.get(species, tick) is None:  # One that was never there cannot die out.
                     extinct[species] = tick
 
+    is_new = job.tape is not None and not files_of(job.tape)
     try:
         world = find_world(job.world)
         course = course_of_job(job)
@@ -137,11 +162,24 @@ def run_job(job: Job) -> RunRecord:
             tape=job.tape,
             artifacts=(job.tape.parent if job.tape is not None else Path.cwd()) / "artifacts" / f"run_{job.index}",
             functions=world.properties,
+            settings={"on_error": "raise"},  # A tape with gaps would count as finished; this run can be run again.
             watch=watch,
         )
+    except (WriterFailedError, OSError) as error:
+        number = _disk_error(error)
+        if number is not None and job.tape is not None and is_new:
+            clear_unfinished(job.tape)
+        return attrs.evolve(failed_record(job, error), disk_error=number)
     except Exception as error:  # noqa: BLE001 - one bad run must not end a batch; the record says what it was.
         return failed_record(job, error)
     return record_of(job, result, extinct)
+
+
+def _disk_error(error: BaseException | None) -> int | None:
+    """The number of what the system refused, if that is a matter of the disk and not of one file."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error.errno if isinstance(error, OSError) and error.errno in DISK_ERRORS else None
 
 
 def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None]) -> RunRecord:
@@ -188,84 +226,84 @@ def run_many(
     """Run all jobs; their records, in the order of the jobs.
 
     workers: see worker_count. executor: any of concurrent.futures instead of processes of our own; it is not shut down.
+    If a process of it dies, it takes no more jobs: those that it has left run in processes of our own, by default one.
     finished: called with each record as it comes, in any order. work: what a worker does with a job.
+
+    Raises ValueError if two jobs have the same index.
     """
-    records: dict[int, RunRecord] = {}
-
-    def keep(record: RunRecord) -> None:
-        records[record.index] = record
-        if finished is not None:
-            finished(record)
-
+    if len({job.index for job in jobs}) < len(jobs):
+        raise ValueError("each job of a batch needs an index of its own")
+    batch = _Batch(jobs, work, finished)
     if executor is not None:
-        _run_in(executor, jobs, len(jobs), work, keep)
+        batch.run_in_executor(executor, workers or 1)
     elif worker_count(workers) == 1:
         for job in jobs:
-            keep(work(job))
+            batch.keep(work(job))
     else:
-        _run_in_processes(jobs, worker_count(workers), work, keep)
-    return [records[job.index] for job in jobs]
+        batch.run_in_processes(worker_count(workers))
+    return [batch.records[job.index] for job in jobs]
 
 
-def _run_in_processes(
-    jobs: Iterable[Job], workers: int, work: Callable[[Job], RunRecord], keep: Callable[[RunRecord], None]
-) -> None:
-    """If a worker dies, those jobs that were under way are suspects, and run again one by one, each in its own process."""
-    waiting = deque(jobs)
-    # What a suspect has written of its tape goes; what was there before is somebody's, and refused as ever.
-    own = {job.index for job in waiting if job.tape is not None and not job.tape.exists()}
-    while waiting:
-        with _pool(workers) as pool:
-            suspects = _run_in(pool, waiting, 2 * workers, work, keep)
-        for suspect in suspects:
-            if suspect.tape is not None and suspect.index in own:
+class _Batch:
+    """Jobs that wait, and what has become of the others.
+
+    If a worker dies, those jobs that were under way are suspects, and run again one by one in a process of their own.
+    """
+
+    def __init__(
+        self, jobs: Sequence[Job], work: Callable[[Job], RunRecord], finished: Callable[[RunRecord], None] | None
+    ) -> None:
+        self.records: dict[int, RunRecord] = {}
+        self._waiting = deque(jobs)
+        self._work = work
+        self._finished = finished
+        # What a suspect has written of its tape goes; what was there before is somebody's, and refused as ever.
+        self._own = {job.index for job in jobs if job.tape is not None and not job.tape.exists()}
+
+    def keep(self, record: RunRecord) -> None:
+        """Take a record, and tell of it."""
+        self.records[record.index] = record
+        if self._finished is not None:
+            self._finished(record)
+
+    def run_in_executor(self, executor: Executor, workers: int) -> None:
+        """In an executor of the user's; workers: of processes of our own, for what is left if it breaks."""
+        self._run_again(run_in(executor, self._waiting, len(self._waiting), self._work, self.keep, failed_record))
+        self.run_in_processes(workers)
+
+    def run_in_processes(self, workers: int) -> None:
+        """All that wait, in processes of our own."""
+        while self._waiting:
+            with pool_of(workers) as pool:
+                suspects = run_in(pool, self._waiting, 2 * workers, self._work, self.keep, failed_record)
+            self._run_again(suspects)
+
+    def _run_again(self, suspects: list[Job]) -> None:
+        waiting = deque(sorted(suspects, key=lambda job: job.index))
+        for suspect in waiting:
+            if suspect.tape is not None and suspect.index in self._own:
                 clear_unfinished(suspect.tape)
-            with _pool(1) as alone:
-                broken = _run_in(alone, deque([suspect]), 1, work, lambda record: keep(_again(record)))
-            if broken:
+        while waiting:
+            with pool_of(1) as alone:
+                broken = run_in(alone, waiting, 1, self._work, self._keep_again, failed_record)
+            for job in broken:
                 why = f"its worker died {ATTEMPTS_MAX} times, the last time with nothing else to do"
-                keep(_again(failed_record(suspect, why)))
+                self._keep_again(failed_record(job, why))
+
+    def _keep_again(self, record: RunRecord) -> None:
+        self.keep(attrs.evolve(record, attempts=ATTEMPTS_MAX))
+
+
+def files_of(tape: Path) -> list[Path]:
+    """The files of a recording to tape that are there; others whose names only begin as its name does are not its own."""
+    if not tape.parent.is_dir():
+        return []
+    numbers = (0, *following_segments(tape))
+    named = [*(segment_path(tape, number) for number in numbers), journal_path(tape), *unfinished_paths(tape)]
+    return [path for path in named if os.path.lexists(path)]
 
 
 def clear_unfinished(tape: Path) -> None:
-    """Take away the files of the tape of a run that did not finish: it is run again."""
-    for path in tape.parent.glob(f"{glob.escape(tape.name)}*"):
+    """Take away the files of the tape of a run that did not finish: it is run again. Raises OSError."""
+    for path in files_of(tape):
         path.unlink()
-
-
-def _again(record: RunRecord) -> RunRecord:
-    return attrs.evolve(record, attempts=ATTEMPTS_MAX)
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    # Not forked: a fork takes the locks of threads with it, a recorder's writer among them.
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-
-
-def _run_in(
-    executor: Executor,
-    jobs: Iterable[Job],
-    at_once: int,
-    work: Callable[[Job], RunRecord],
-    keep: Callable[[RunRecord], None],
-) -> list[Job]:
-    """Run jobs until there are none, or a worker has died; then, those that were under way. Takes from a deque."""
-    waiting = jobs if isinstance(jobs, deque) else deque(jobs)
-    under_way: dict[Future[RunRecord], Job] = {}
-    broken: list[Job] = []
-    while under_way or (waiting and not broken):
-        while waiting and len(under_way) < at_once and not broken:
-            job = waiting.popleft()
-            try:
-                under_way[executor.submit(work, job)] = job
-            except BrokenProcessPool:
-                broken.append(job)
-        for future in wait(under_way, return_when=FIRST_COMPLETED).done if under_way else ():
-            job = under_way.pop(future)
-            try:
-                keep(future.result())
-            except BrokenProcessPool:
-                broken.append(job)
-            except Exception as error:  # noqa: BLE001 - of an executor of the user's: it could not take or give the job.
-                keep(failed_record(job, error))
-    return sorted(broken, key=lambda job: job.index)

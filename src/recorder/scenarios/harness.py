@@ -16,7 +16,7 @@ import attrs
 from recorder.factories import load_factory
 from recorder.scenarios.batch import Job, RunRecord, failed_record, record_of, run_many
 from recorder.scenarios.contracts import check_contracts
-from recorder.scenarios.running import InputsOf, run_with_scenario
+from recorder.scenarios.running import TICKS_BY_DEFAULT, InputsOf, run_with_scenario
 from sim.scenario.monitors import PropertyFunction
 from sim.scenario.results import ScenarioResult
 
@@ -71,12 +71,22 @@ def run_harness(
     if tapes is not None:
         tapes.mkdir(parents=True, exist_ok=True)
     jobs = [
-        Job(index, name, "", {}, dict(known[name]), 0, tape=tapes / f"{name}.tape" if tapes is not None else None)
+        Job(index, name, "", {}, dict(known[name]), _ticks_of(known[name]), tape=_tape(tapes, name))
         for index, name in enumerate(wanted)
     ]
     work = functools.partial(_run_hosted, adapter)
     records = run_many(jobs, workers=workers, executor=executor, finished=finished, work=work)
     return [_with_failures(record) for record in records]
+
+
+def _ticks_of(scenario: Mapping[str, Any]) -> int:
+    """How far a scenario is to be run; one with a mistake in it is refused in the worker."""
+    steps = scenario.get("steps")
+    return steps - 1 if isinstance(steps, int) else TICKS_BY_DEFAULT
+
+
+def _tape(folder: Path | None, name: str) -> Path | None:
+    return folder / f"{name}.tape" if folder is not None else None
 
 
 def _host(adapter: str) -> HostAdapter:

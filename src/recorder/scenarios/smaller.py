@@ -5,7 +5,6 @@ Invariant: what was made once is in the manifest, and not made again when the ba
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,14 +15,23 @@ import attrs
 from recorder.console import counted, progress_bar, say_aside
 from recorder.names import first_free, numbered
 from recorder.scenarios.batch import Job, RunRecord, course_of_job
+from recorder.scenarios.manifests import MANIFEST_NAME, manifest_content, read_as
 from recorder.scenarios.minimising import Minimised, Plain, minimise, trial_of, write_minimised
 from recorder.scenarios.running import InputsOf
-from recorder.scenarios.sweep import MANIFEST_NAME
 from sim.kernel.registry import World, find_world
 from sim.scenario.results import Violation
 
 BUDGET_S = 10.0  # Nobody waits much longer for what was not asked for.
 BATCH_BUDGET_S = 30.0  # Of all violations of a batch.
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "scenario": (str,),
+    "violates": (str,),
+    "run": (int,),
+    "tick": (int,),
+    "file": (str, type(None)),
+    "trials": (int,),
+    "is_minimal": (bool,),
+}
 
 
 @attrs.frozen
@@ -104,9 +112,12 @@ def read_smaller(folder: Path) -> list[Smaller]:
     path = folder / MANIFEST_NAME
     if not path.exists():
         return []
+    entries = manifest_content(path).get("smaller", [])
     try:
-        known = [Smaller(**entry) for entry in json.loads(path.read_text(encoding="utf-8")).get("smaller", [])]
-    except (TypeError, AttributeError, ValueError) as error:
+        if not isinstance(entries, list):
+            raise ValueError("'smaller' is no list")  # noqa: TRY004 - of what stands in a file, as all others.
+        known = [read_as(Smaller, entry, _TYPES) for entry in entries]
+    except ValueError as error:
         raise ValueError(f"{path} is no manifest: {error}") from None
     return [one for one in known if one.file is None or Path(one.file).exists()]
 

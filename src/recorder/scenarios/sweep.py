@@ -1,8 +1,4 @@
-"""Sweeps: one scenario with every combination of some parameters; a manifest that can be gone on with, and compared.
-
-The folder of a sweep or batch holds ``manifest.ndjson``, a line for each run that has finished, in the order in which
-they did; ``manifest.json``, all of them in the order of the jobs, once all have; and the tapes.
-"""
+"""Sweeps: one scenario with every combination of some parameters, which can be gone on with, and compared."""
 
 from __future__ import annotations
 
@@ -19,11 +15,12 @@ from typing import Any
 
 import attrs
 
-from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, job_of, run_job, run_many
+from recorder.console import WHOLE_MAX
+from recorder.scenarios.batch import Job, RunRecord, ensure_registered, job_of, run_job, run_many, ticks_of
+from recorder.scenarios.manifests import BatchFolder
 from sim.kernel.registry import ConfigError
 from sim.scenario.load import Scenario
 
-LINES_NAME, MANIFEST_NAME = "manifest.ndjson", "manifest.json"
 RUNS_MAX = 100_000
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
@@ -45,6 +42,17 @@ class Axis:
             raise ConfigError(self.path, "a path such as scenario.network.loss or flora[0].name was expected")
         if not self.values:
             raise ConfigError(self.path, "at least one value was expected")
+        known = set[str]()
+        for value in self.values:
+            text = _same_for_equal(value)
+            if text in known:
+                raise ConfigError(self.path, f"each value was expected once, found {value!r} twice")
+            known.add(text)
+
+
+def _same_for_equal(value: Any) -> str:
+    """Text that is the same for numbers that are equal, 1 and 1.0 for example, and not for 1 and true."""
+    return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def read_axis(text: str) -> Axis:
@@ -95,23 +103,66 @@ def _shown(steps: Sequence[str | int]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 
-def sweep_jobs(loaded: Scenario, axes: Sequence[Axis], folder: Path | None, **more: Any) -> list[Job]:
+def sweep_jobs(
+    loaded: Scenario, axes: Sequence[Axis], folder: Path | None, *, ticks: int | None = None, **more: Any
+) -> list[Job]:
     """The jobs of all combinations, the last axis turning fastest; each is made once here, so that no run has mistakes.
 
+    Of those that differ in their seeds alone only the first is made, and those whose seeds could be mistakes.
     more: as for job_of. folder: for the tapes; None keeps none. Raises ConfigError, ValueError.
     """
     count = math.prod(len(axis.values) for axis in axes)
     if count > RUNS_MAX:
         raise ConfigError("axes", f"at most {RUNS_MAX:,} runs were expected, these are {count:,}")
+    ensure_registered(loaded)
+    _ensure_can_act(loaded, axes, ticks)
+    only_seeds = all(axis.path == "seed" for axis in axes)
+    risky = _risky_seeds(axes) if only_seeds else frozenset()
     jobs = []
     for index, values in enumerate(itertools.product(*(axis.values for axis in axes))):
         bindings = {axis.path: value for axis, value in zip(axes, values, strict=True)}
         bound = _bound(loaded, bindings)
-        if index == 0 or any(axis.path != "seed" for axis in axes):
+        if not only_seeds or index in risky or index == 0:
             bound.make()
-        job = job_of(bound, index, bindings=bindings, **more)
+        job = job_of(bound, index, bindings=bindings, ticks=ticks if ticks is not None else ticks_of(bound), **more)
         jobs.append(with_tape(job, folder))
+    _ensure_different(loaded, axes)
     return jobs
+
+
+def _risky_seeds(axes: Sequence[Axis]) -> frozenset[int]:
+    """Which seeds a world may refuse though it takes the first: what is no ordinary one, the smallest, the largest."""
+    seeds = axes[0].values if axes else ()
+    plain = [index for index, seed in enumerate(seeds) if type(seed) is int and 0 <= seed <= WHOLE_MAX]
+    odd = set(range(len(seeds))).difference(plain)
+    return frozenset(odd | {choose(plain, key=lambda index: seeds[index]) for choose in (min, max) if plain})
+
+
+def _ensure_can_act(loaded: Scenario, axes: Sequence[Axis], ticks: int | None) -> None:
+    """Raise ConfigError for an axis of what something else decides."""
+    has_steps = "steps" in (loaded.provocation or {}) or any(axis.path == "scenario.steps" for axis in axes)
+    for path in (axis.path for axis in axes):
+        if path == "world":
+            raise ConfigError(path, "a sweep is of one world; record batch takes several scenarios")
+        if path in {"ticks", "scenario.steps"} and ticks is not None:
+            raise ConfigError(path, f"how long the runs are is given already: {ticks:,} ticks")
+        if path == "ticks" and has_steps:
+            raise ConfigError(path, "how long this scenario runs is said by scenario.steps: name that")
+
+
+def _ensure_different(loaded: Scenario, axes: Sequence[Axis]) -> None:
+    """Raise ConfigError for an axis that gives the same run with two of its values."""
+    first = {axis.path: axis.values[0] for axis in axes}
+    for axis in axes:
+        if axis.path == "seed":
+            continue  # It is in every world's configuration.
+        known: dict[tuple[str, Any], Any] = {}
+        for value in axis.values:
+            bound = _bound(loaded, {**first, axis.path: value})
+            key = (job_of(bound, 0).scenario_hash, bound.ticks)
+            if key in known:
+                raise ConfigError(axis.path, f"{known[key]!r} and {value!r} give the same run")
+            known[key] = value
 
 
 def with_tape(job: Job, folder: Path | None) -> Job:
@@ -131,108 +182,39 @@ def _bound(loaded: Scenario, bindings: Mapping[str, Any]) -> Scenario:
     return attrs.evolve(loaded, config=plain, provocation=provocation)
 
 
-@attrs.frozen
-class BatchFolder:
-    """Where a batch or sweep keeps what has finished."""
-
-    path: Path
-
-    def begin(self, jobs: Sequence[Job]) -> dict[int, RunRecord]:
-        """Make the folder, or read what has finished in it; those that were the same jobs.
-
-        Raises OSError; ValueError if the folder holds another batch.
-        """
-        self.path.mkdir(parents=True, exist_ok=True)
-        lines = self.path / LINES_NAME
-        known = [json.loads(line) for line in _whole_lines(lines)]
-        finished: dict[int, RunRecord] = {}
-        for entry in known:
-            record = RunRecord(**entry)
-            if record.index >= len(jobs) or not _is_of(record, jobs[record.index]):
-                raise ValueError(f"{self.path} holds another batch: run {record.index} is another one")
-            if record.error is None:
-                finished[record.index] = record
-        for job in jobs:
-            if job.index not in finished and job.tape is not None:
-                clear_unfinished(job.tape)
-        return finished
-
-    def add(self, record: RunRecord) -> None:
-        """Write down that a run has finished, durably. Raises OSError."""
-        with (self.path / LINES_NAME).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(attrs.asdict(record)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def finish(self, records: Sequence[RunRecord], more: Mapping[str, Any]) -> Path:
-        """Write the manifest, whole or not at all. Raises OSError."""
-        target, part = self.path / MANIFEST_NAME, self.path / f"{MANIFEST_NAME}.part"
-        manifest = {**more, "runs": [attrs.asdict(record) for record in records]}
-        part.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        part.replace(target)
-        return target
-
-
-def _whole_lines(path: Path) -> list[str]:
-    """The lines of a file that end; a kill may have left half a line at its end, which is cut off."""
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    whole, _, rest = text.rpartition("\n")
-    if rest:
-        path.write_text(whole + "\n" if whole else "", encoding="utf-8")
-    return whole.splitlines()
-
-
-def _is_of(record: RunRecord, job: Job) -> bool:
-    """Whether a record is of this very job: its parameters, its ticks, its scenario."""
-    same = (dict(record.bindings), record.ticks) == (_plain(job.bindings), job.ticks)
-    return same and record.scenario_hash in {"", job.scenario_hash}
-
-
-def _plain(bindings: Mapping[str, Any]) -> Any:
-    return json.loads(json.dumps(dict(bindings)))
-
-
 def run_batch(
     jobs: Sequence[Job],
     folder: Path,
     *,
     workers: int | None = None,
     executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    finished: Callable[[RunRecord], None] | None = None,
     more: Mapping[str, Any] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
     """Run jobs whose tapes lie in folder; those that have finished there already are not run again.
 
-    more: for the manifest. Raises as BatchFolder does.
+    finished: called with each record as it comes, first with those that were there. more: for the manifest. What has
+    finished is kept whatever is raised: OSError, naming the folder, also when the disk takes no more of a tape, and
+    ValueError as BatchFolder.held does.
     """
-    kept = BatchFolder(folder)
-    done = kept.begin(jobs)
-    count = len(done)
+    kept, by_index = BatchFolder(folder), {job.index: job for job in jobs}
+    tell = finished or (lambda _: None)
 
-    def finished(record: RunRecord) -> None:
-        nonlocal count
-        kept.add(record)
-        count += 1
-        if progress is not None:
-            progress(count, len(jobs))
+    def keep(record: RunRecord) -> None:
+        if record.disk_error is not None:
+            raise OSError(record.disk_error, os.strerror(record.disk_error), str(folder))
+        kept.add(record, by_index[record.index])
+        tell(record)
 
-    rest = [job for job in jobs if job.index not in done]
-    ran = {r.index: r for r in run_many(rest, workers=workers, executor=executor, finished=finished, work=work)}
-    records = [done.get(job.index) or ran[job.index] for job in jobs]
-    kept.finish(records, more or {})
+    with kept.held(jobs) as done:
+        for record in done.values():
+            tell(record)
+        rest = [job for job in jobs if job.index not in done]
+        ran = {r.index: r for r in run_many(rest, workers=workers, executor=executor, finished=keep, work=work)}
+        records = [done.get(job.index) or ran[job.index] for job in jobs]
+        kept.finish(records, more or {})
     return records
-
-
-def read_manifest(folder: Path) -> list[RunRecord]:
-    """The runs of a finished batch or sweep. Raises OSError; ValueError if it is no manifest."""
-    found = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
-    try:
-        return [RunRecord(**entry) for entry in found["runs"]]
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"{folder / MANIFEST_NAME} is no manifest: {error}") from None
 
 
 @attrs.frozen

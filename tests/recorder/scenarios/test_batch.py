@@ -14,14 +14,12 @@ import pytest
 from batch_work import always_dies, dies_beside_a_begun_tape, dies_once, tapes_in
 from recorder.scenarios.batch import Job, RunRecord, job_of, run_job, run_many, worker_count
 from recorder.scenarios.harness import run_harness
+from recorder.scenarios.manifests import LINES_NAME, MANIFEST_NAME, read_manifest
 from recorder.scenarios.sweep import (
-    LINES_NAME,
-    MANIFEST_NAME,
     Axis,
     RunChange,
     compare_sweeps,
     read_axis,
-    read_manifest,
     run_batch,
     set_parameter,
     sweep_jobs,
@@ -152,16 +150,16 @@ def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
     whole = run_batch(jobs, folder, workers=1, work=work)
     assert ran == [0, 1, 2, 3]
     lines = (folder / LINES_NAME).read_text().splitlines(keepends=True)
-    (folder / LINES_NAME).write_text(lines[0] + lines[1] + lines[2][:40])
+    (folder / LINES_NAME).write_text("".join(lines[:3]) + lines[3][:40])
     (folder / MANIFEST_NAME).unlink()
     ran.clear()
-    shown: list[tuple[int, int]] = []
+    shown: list[int] = []
     again = run_batch(
-        jobs, folder, workers=1, work=work, progress=lambda *at: shown.append(at), more={"axes": ["seed"]}
+        jobs, folder, workers=1, work=work, finished=lambda record: shown.append(record.index), more={"axes": ["seed"]}
     )
 
     assert ran == [2, 3]
-    assert shown == [(3, 4), (4, 4)]
+    assert shown == [0, 1, 2, 3]
     assert without_place(again) == without_place(whole) == without_place(read_manifest(folder))
     assert json.loads((folder / MANIFEST_NAME).read_text())["axes"] == ["seed"]
     for other in (
