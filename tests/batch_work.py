@@ -79,3 +79,21 @@ class Rings:
 def tapes_in(folder: Path) -> dict[str, bytes]:
     """The tapes of a folder."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.tape"))}
+
+
+def always_dies_late(job: Job) -> RunRecord:
+    """Run the job; the worker of job 3 always dies, when some others are done."""
+    if job.index == 3:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_job(job)
+
+
+def first_alone(job: Job) -> RunRecord:
+    """Run job 0; the others say who works for them, and work for ever."""
+    assert job.tape is not None
+    if job.index > 0:
+        job.tape.write_bytes(b"begun")
+        job.tape.with_suffix(".pid").write_text(f"{os.getpid()}\n")
+        time.sleep(600)
+    return run_job(job)

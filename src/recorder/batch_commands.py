@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
-from recorder.console import DIFFERS, SAME, Positive, UsageError, counted, progress_bar, say, say_aside
+from recorder.console import DIFFERS, SAME, TERMINATED, Positive, UsageError, counted, progress_bar, say, say_aside
 from recorder.courses import read_players
 from recorder.errors import RecordingWarning
 from recorder.going_on import goal_of
@@ -196,12 +197,18 @@ def _run(wanted: Wanted, *, as_json: bool) -> int:
         course_of_job(job)  # Before anything is written.
     try:
         known = read_smaller(wanted.folder)
+        BatchFolder(wanted.folder).look(wanted.made)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if not as_json:
         many = f"{counted(len(wanted.made), 'run')} on {counted(worker_count(wanted.workers), 'worker')}"
         say(f"{many} → {wanted.folder}")
-    records = _records(wanted, {**wanted.more, "smaller": [attrs.asdict(one) for one in known]}, quiet=as_json)
+    try:
+        more = {**wanted.more, "smaller": [attrs.asdict(one) for one in known]}
+        records = _records(wanted, more, quiet=as_json)
+    except _Terminated:
+        say_aside("error: terminated")
+        return TERMINATED
     if as_json:
         _print_json(records, wanted.folder, _made_smaller(wanted, records, known, quiet=True))
     else:
@@ -232,9 +239,19 @@ def _records(wanted: Wanted, more: dict[str, Any], *, quiet: bool) -> list[RunRe
             raise UsageError(str(error)) from None
 
 
+class _Terminated(KeyboardInterrupt):
+    """The batch was told to stop, as by an interrupt."""
+
+
+def _stop_at_sigterm(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Being told again ends it no faster.
+    raise _Terminated
+
+
 @contextmanager
 def _telling_if_stopped(wanted: Wanted, found: list[RunRecord], *, quiet: bool) -> Iterator[None]:
     """Say what has finished before a user interrupts, or the disk refuses. found: the records of that."""
+    before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     try:
         yield
     except (KeyboardInterrupt, OSError):
@@ -247,6 +264,8 @@ def _telling_if_stopped(wanted: Wanted, found: list[RunRecord], *, quiet: bool) 
             f"the same command with -o {wanted.folder} goes on with the rest"
         )
         raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _made_smaller(

@@ -31,6 +31,9 @@ POPULATION_PREFIXES = ("heads.", "plants.")  # Of figures that say how many of a
 # What a system says that has no more room, or lets nobody write: all that comes after would meet the same.
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
+# A run that was stopped is run again: its last ticks need no journal, and a tape with gaps must not count as finished.
+TAPE_SETTINGS: Mapping[str, Any] = {"durability": "block", "on_error": "raise"}
+
 
 @attrs.frozen
 class Job:
@@ -162,7 +165,7 @@ def run_job(job: Job) -> RunRecord:
             tape=job.tape,
             artifacts=(job.tape.parent if job.tape is not None else Path.cwd()) / "artifacts" / f"run_{job.index}",
             functions=world.properties,
-            settings={"on_error": "raise"},  # A tape with gaps would count as finished; this run can be run again.
+            settings=TAPE_SETTINGS,
             watch=watch,
         )
     except (WriterFailedError, OSError) as error:

@@ -99,6 +99,21 @@ def identity_of(job: Job) -> dict[str, Any]:
 
 
 @attrs.frozen
+class _Found:
+    """What a folder holds.
+
+    Attributes:
+        finished: records by index.
+        begun: with how many runs a batch was begun here.
+        half_bytes: of the line at the end of its file that a kill has left.
+    """
+
+    finished: dict[int, RunRecord]
+    begun: int
+    half_bytes: int
+
+
+@attrs.frozen
 class BatchFolder:
     """Where a batch or sweep keeps what has finished."""
 
@@ -111,20 +126,19 @@ class BatchFolder:
         Raises OSError; ValueError if it holds another batch, files that no batch has made where this one's belong, or
         another process is at work in it. Nothing is written or taken away then.
         """
-        lines = self.path / LINES_NAME
-        if not lines.exists():
-            self._ensure_free(jobs, 0)
-            self.path.mkdir(parents=True, exist_ok=True)
-        with lines.open("a", encoding="utf-8") as file:
+        self.look(jobs)
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / LINES_NAME).open("a", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ValueError(f"{self.path}: another process runs a batch in this folder") from None
             yield self._begin(jobs)
 
-    def _begin(self, jobs: Sequence[Job]) -> dict[int, RunRecord]:
+    def look(self, jobs: Sequence[Job]) -> _Found:
+        """What has finished, without changing anything. Raises as held does, but for what is at work."""
         begun, finished = 0, dict[int, RunRecord]()
-        entries, half = self._entries()
+        entries, half_bytes = self._entries()
         for number, entry in enumerate(entries, 1):
             if set(entry) == {_BEGUN} and type(entry[_BEGUN]) is int:
                 begun = max(begun, entry[_BEGUN])
@@ -134,21 +148,27 @@ class BatchFolder:
             if record.error is None:
                 finished[record.index] = record
         self._ensure_free(jobs, begun)
-        if half:
-            _cut_off(self.path / LINES_NAME, half)
-        if len(jobs) > begun:
+        return _Found(finished, begun, half_bytes)
+
+    def _begin(self, jobs: Sequence[Job]) -> dict[int, RunRecord]:
+        found = self.look(jobs)
+        if found.half_bytes:
+            _cut_off(self.path / LINES_NAME, found.half_bytes)
+        if len(jobs) > found.begun:
             self._append({_BEGUN: len(jobs)})
         for job in jobs:
-            if job.index not in finished and job.tape is not None:
+            if job.index not in found.finished and job.tape is not None:
                 clear_unfinished(job.tape)
-        return finished
+        return found.finished
 
     def _entries(self) -> tuple[list[dict[str, Any]], int]:
         """What the lines hold, and how many bytes of half a line a kill has left at the end. Raises ValueError."""
         path = self.path / LINES_NAME
-        whole, _, half = path.read_bytes().rpartition(b"\n")
+        if not path.exists():
+            return [], 0
+        *whole, half = path.read_bytes().split(b"\n")
         entries = []
-        for number, line in enumerate(whole.splitlines(), 1):
+        for number, line in enumerate(whole, 1):
             try:
                 entry = json.loads(line)
             except (ValueError, RecursionError):

@@ -171,6 +171,47 @@ def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
             run_batch(other, folder, workers=1, work=work)
 
 
+def test_a_species_that_was_never_there(tiny: Path) -> None:
+    """It has not died out at tick 0, and is in no survival curve; one that does die out is."""
+    slug = '[[herbivores]]\nname = "slug"\nconsumption_rate = 1\nupkeep = 0.5\nenergy_min = 2\n[[plants]]'
+    tiny.write_text(TINY.replace("diet = [[true]]", "diet = [[true], [true]]").replace("[[plants]]", slug, 1))
+    (record,) = run_many(jobs_of(tiny, 1), workers=1)
+    assert record.error is None
+    assert sorted(record.extinctions) == ["grass", "snail"]
+    hungry = TINY.replace("upkeep = 0.5", "upkeep = 90").replace("ticks = 5", "ticks = 40")
+    tiny.write_text(hungry)
+    (record,) = run_many(jobs_of(tiny, 1), workers=1)
+    assert isinstance(record.extinctions["snail"], int)
+    assert 0 < record.extinctions["snail"] < 40
+
+
+def test_axes_that_do_nothing(tiny: Path) -> None:
+    """Each is refused by its path, and one that does something is not."""
+    plain = load_scenario(str(tiny))
+    stepped = attrs.evolve(plain, provocation={**(plain.provocation or {}), "steps": 4})
+    assert [job.ticks for job in sweep_jobs(plain, [read_axis("ticks=2,3")], None)] == [2, 3]
+    assert [job.ticks for job in sweep_jobs(stepped, [read_axis("scenario.steps=2,3")], None)] == [1, 2]
+    for loaded, axes, ticks, text in (
+        (stepped, ["ticks=5,10"], None, "ticks: how long this scenario runs is said by scenario.steps"),
+        (plain, ["scenario.steps=3,4", "ticks=5"], None, "ticks: how long this scenario runs is said by"),
+        (plain, ["ticks=5,10"], 7, "ticks: how long the runs are is given already: 7 ticks"),
+        (stepped, ["scenario.steps=5,10"], 7, "scenario.steps: how long the runs are is given already"),
+        (plain, ["world=meadow,choreography"], None, "world: a sweep is of one world"),
+        (plain, ["seed=1..2", "name=a,b"], None, "name: 'a' and 'b' give the same run"),
+        (plain, ["scenario.name=a,b"], None, "scenario.name: 'a' and 'b' give the same run"),
+        (plain, ["scenario.checkpoint_interval=2,3"], None, "scenario.checkpoint_interval: 2 and 3 give the same run"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            sweep_jobs(loaded, [read_axis(axis) for axis in axes], None, ticks=ticks)
+
+
+@pytest.mark.parametrize("seeds", ["0,abc", "0,-1", "0,", "0,1.5", "0,true", "3,9223372036854775808,5"])
+def test_all_seeds_are_checked(tiny: Path, seeds: str) -> None:
+    """Not only the first."""
+    with pytest.raises(ConfigError, match="seed: a whole number from 0"):
+        sweep_jobs(load_scenario(str(tiny)), [read_axis(f"seed={seeds}")], None)
+
+
 def test_axes_in_order(tiny: Path) -> None:
     """All combinations, the last axis turning fastest; a new key is set, a wrong place or value names the path."""
     loaded = load_scenario(str(tiny))
@@ -196,6 +237,7 @@ def test_axes_in_order(tiny: Path) -> None:
         ("seed=0..3", "seed", (0, 1, 2, 3)),
         ("seed=-1..-1", "seed", (-1,)),
         ("a.b[0].c=1,2.5,true,word", "a.b[0].c", (1, 2.5, True, "word")),
+        ('a=1,true,"1"', "a", (1, True, "1")),
     ],
 )
 def test_axes_as_text(text: str, path: str, values: tuple[Any, ...]) -> None:
@@ -203,7 +245,10 @@ def test_axes_as_text(text: str, path: str, values: tuple[Any, ...]) -> None:
     assert read_axis(text) == Axis(path, values)
 
 
-@pytest.mark.parametrize("text", ["seed", "seed=", "=1", "a..b=1", "a[x]=1", "seed=3..1", "seed=0..100000"])
+@pytest.mark.parametrize(
+    "text",
+    ["seed", "seed=", "=1", "a..b=1", "a[x]=1", "seed=3..1", "seed=0..100000", "seed=1,1", "a=1,1.0", "a=[1],[1]"],
+)
 def test_axes_that_are_none(text: str) -> None:
     """They name what was expected."""
     with pytest.raises(ConfigError, match="expected"):
@@ -257,6 +302,7 @@ def test_a_host(tmp_path: Path) -> None:
     assert found[0].failures == ()
     assert found[1].failures == ("quiet was violated at tick 2: in_flight < 4 does not hold: it is 6",)
     assert found[2].failures == ("short has 2 rounds",)
+    assert [one.record.ticks for one in found] == [one.record.final_tick for one in found] == [20, 20, 2]
     assert sorted(tapes_in(tmp_path / "tapes")) == ["plain.tape", "short.tape", "slow.tape"]
     with pytest.raises(ValueError, match="has no scenario fast; scenarios: plain, slow, short"):
         run_harness("batch_work:Rings", names=["fast"])

@@ -1,0 +1,215 @@
+"""record batch and record sweep: mistakes get one line before anything is written; what stops them loses nothing."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder.batch_commands
+import recorder.cli
+import replayer.cli
+from recorder.scenarios import sweep
+from recorder.scenarios.batch import Job, RunRecord, run_job
+
+from oracle.command_lines import TINY, assert_one_line, files, run
+
+PROVOKED = TINY.replace("ticks = 90", "ticks = 12") + '[[players]]\nspecies = "snail"\n[scenario]\n'
+FOREIGN = "[scenario]\nsteps = 3\n"
+BATCH = "batch tiny.toml --seeds 0..2 -o runs -j 1"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with scenarios in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(PROVOKED)
+    Path("foreign.toml").write_text(FOREIGN)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("batch foreign.toml", "foreign: runs in processes need a registered world"),
+        ("batch tiny.toml foreign.toml --seeds 1,2", "foreign: runs in processes need a registered world"),
+        ("sweep foreign.toml --axis seed=1,2", "foreign: runs in processes need a registered world"),
+        (
+            "batch tiny.toml --seeds 0,abc",
+            "seed: a whole number from 0 to 9223372036854775807 was expected, found 'abc'",
+        ),
+        ("batch tiny.toml --seeds 0,-1", "seed: a whole number from 0"),
+        ("batch tiny.toml --seeds 0,", "seed: a whole number from 0"),
+        ("batch tiny.toml --seeds 1,1", "seed: each value was expected once, found 1 twice"),
+        ("batch tiny.toml tiny.toml", "tiny.toml is there twice"),
+        ("batch tiny.toml --ticks 900000000000000000", "--ticks 900,000,000,000,000,000: "),
+        ("sweep tiny.toml --axis world=choreography", "world: a sweep is of one world"),
+        ("sweep tiny.toml --axis ticks=5,-1", "ticks: a whole number from 1"),
+        ("sweep tiny.toml --axis scenario.steps=1,5", "scenario.steps: at least 2 was expected"),
+    ],
+)
+def test_mistakes(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
+    """One line, and nothing is written."""
+    before = files(Path())
+    assert run(recorder.cli.main, f"{line} -o runs -j 1") == 2
+    assert_one_line(capsys.readouterr(), text)
+    assert files(Path()) == before
+
+
+def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their tapes are theirs."""
+    Path("runs").mkdir()
+    assert run(recorder.cli.main, "run tiny.toml -q -o runs/run-00000.tape") == 0
+    Path("runs/run-00000.tape.notes").write_text("mine")
+    before = files(Path())
+    capsys.readouterr()
+    assert run(recorder.cli.main, BATCH) == 2
+    assert_one_line(capsys.readouterr(), "runs/run-00000.tape is there already, and no batch has made it here")
+    assert files(Path()) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "text"),
+    [
+        ("", "--player snail=greedy", "its run 0 has other players"),
+        ("--player snail=greedy", "--player snail=random", "its run 0 has other players"),
+        ("--no-tapes", "", "or none where one is"),
+        ("", "--no-tapes", "a tape where none is asked for"),
+    ],
+)
+def test_other_settings_are_another_batch(capsys: pytest.CaptureFixture[str], first: str, then: str, text: str) -> None:
+    """What ran with others is not reported as done."""
+    assert run(recorder.cli.main, f"{BATCH} {first}") == 0
+    before = files(Path())
+    capsys.readouterr()
+    assert run(recorder.cli.main, f"{BATCH} {then}") == 2
+    assert_one_line(capsys.readouterr(), text)
+    assert files(Path()) == before
+    assert run(recorder.cli.main, f"{BATCH} {first}") == 0
+
+
+def working(monkeypatch: pytest.MonkeyPatch, work: Callable[[Job], RunRecord]) -> None:
+    """Let the commands' workers do this."""
+
+    def run_batch(*given: Any, **more: Any) -> list[RunRecord]:
+        return sweep.run_batch(*given, **more, work=work)
+
+    monkeypatch.setattr(recorder.batch_commands, "run_batch", run_batch)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    code: int,
+    word: str,
+) -> None:
+    """What has finished is said and kept; the same command goes on with the rest, and comes to the same."""
+    assert run(recorder.cli.main, BATCH.replace("-o runs", "-o whole")) == 0
+    expected = capsys.readouterr().out.replace("whole", "runs")
+
+    def work(job: Job) -> RunRecord:
+        if job.index == 2:
+            assert job.tape is not None
+            job.tape.write_bytes(b"begun")
+            os.kill(os.getpid(), number)
+        return run_job(job)
+
+    with monkeypatch.context() as patched:
+        working(patched, work)
+        assert run(recorder.cli.main, BATCH) == code
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        "2 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        f"error: {word}",
+    ]
+    assert "2 runs, 0 with errors\n  moss: extinct" in told.out
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+    assert run(recorder.cli.main, BATCH) == 0
+    assert capsys.readouterr().out == expected
+    assert run(replayer.cli.main, "compare runs whole") == 0
+
+
+def test_a_full_disk(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """The folder is named, in one line beside what has finished; the tape that found no room is taken away."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def work(job: Job) -> RunRecord:
+        if job.index == 1:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+        try:
+            return run_job(job)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    with monkeypatch.context() as patched:
+        working(patched, work)
+        assert run(recorder.cli.main, BATCH) == 2
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        "1 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "error: runs: File too large",
+    ]
+    assert "1 run, 0 with errors" in told.out
+    assert [str(one.message) for one in recwarn] == []
+    assert sorted(files(Path("runs"))) == ["manifest.ndjson", "run-00000.tape"]
+    assert run(recorder.cli.main, BATCH) == 0
+
+
+def test_a_disk_without_room_for_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Likewise; half a line of it costs that run alone."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        assert run(recorder.cli.main, f"{BATCH} --no-tapes") == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        "0 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "error: runs: File too large",
+    ]
+    assert Path("runs/manifest.ndjson").stat().st_size == 100
+    assert run(recorder.cli.main, f"{BATCH} --no-tapes") == 0
+
+
+def test_two_files_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are told apart by what was typed, in the summary, in the manifest and where smaller scenarios are made."""
+    for place, when in (("a", "tick < 5"), ("b", "tick < 7")):
+        Path(place).mkdir()
+        rule = f'[[scenario.properties]]\nname = "young"\nkind = "always"\nwhen = "{when}"\n'
+        Path(place, "tiny.toml").write_text(PROVOKED + rule)
+    assert run(recorder.cli.main, "batch a/tiny.toml b/tiny.toml --seeds 1,2 -o runs -j 1") == 1
+    out = capsys.readouterr().out
+    assert "  scenario=a/tiny.toml: snail: extinct in 0 of 2 runs" in out
+    assert "  scenario=b/tiny.toml: snail: extinct in 0 of 2 runs" in out
+    assert [line.partition(", in ")[0] for line in out.splitlines() if " smaller: " in line] == [
+        "  not smaller: run 0, property young: nothing in the scenario can be left out",
+        "  not smaller: run 2, property young: nothing in the scenario can be left out",
+    ]
+
+
+@pytest.mark.parametrize("content", ["hello", "[1]", '{"runs": [{"index": "0", "name": "x", "bindings": {}}]}'])
+def test_comparing_with_what_is_no_sweep(capsys: pytest.CaptureFixture[str], content: str) -> None:
+    """One line that names the file."""
+    for name in ("one", "two"):
+        Path(name).mkdir()
+        Path(name, "manifest.json").write_text(content)
+    assert run(replayer.cli.main, "compare one two") == 2
+    assert_one_line(capsys.readouterr(), "one/manifest.json is no manifest: ")
+    Path("one/manifest.json").rename("one/manifest.ndjson")
+    assert run(replayer.cli.main, "compare one two") == 2
+    assert_one_line(capsys.readouterr(), "one holds a batch that has not finished")
+    assert run(recorder.cli.main, "batch tiny.toml -o two") == 2
+    assert_one_line(capsys.readouterr(), "two/manifest.json is ")
