@@ -22,7 +22,7 @@ import msgpack
 from recorder.raised import raised_text
 from recorder.recorder import Recorder
 from sim.adapters.adapting import adapt
-from sim.adapters.registry import Adapter, adapter_named
+from sim.adapters.registry import Adapter, adapter_for, adapter_named
 from sim.kernel.level import Level, level_of
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.simulation import ArenaOfSaved, SavedSimulation, Simulation, as_simulation, inner_of, restore
@@ -128,7 +128,7 @@ def simulation_from(made: Any) -> Simulation:
     try:
         return as_simulation(made)
     except TypeError:
-        if is_one:
+        if is_one and adapter_for(made) is None:  # PettingZoo's environments have a method named state.
             raise
         return as_simulation(adapt(made))
 

@@ -145,9 +145,9 @@ class CapturedState:
         if not packer.pack(steps):
             self._refresh()
             return
-        for moving in packer.moving_rest:
-            if not self._is_as_it_was(moving) and not self._write_rest():
-                return
+        moved = [key for key in packer.moving_rest if not self._is_as_it_was(key)]
+        if moved and not self._write_rest():
+            return
         if self._trusted:
             self._write_blob(TRUSTED, self._pickled())
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
