@@ -20,6 +20,7 @@ from sim.adapters.captured import CapturedState, Pickler
 from sim.adapters.generators import is_generator
 from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.inputs_since_reset import InputsSinceReset
+from sim.adapters.native import find_natives, is_native
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
 from sim.adapters.structure import Said, cell_of
@@ -31,7 +32,7 @@ NAME = "gymnasium"
 RESULT = "result"  # What the fields of LastCall are named after.
 
 # What no step reads: how the environment was made, what is drawn or written for people.
-_CONFIGURATION = {"env", "spec", "_saved_kwargs", "_cached_spec", "_metadata", "metadata", "render_mode"}
+_CONFIGURATION = {"env", "spec", "_saved_kwargs", "_cached_spec", "_metadata", "metadata", "render_mode", "mujoco_renderer"}
 _FLAGS_OF_RENDERING = {
     "PassiveEnvChecker": {"checked_render", "close_called"},
     "OrderEnforcing": {"_disable_render_order_enforcing"},
@@ -87,6 +88,8 @@ class GymnasiumSimulation:
         self.level = Level(level) if level is not None else Level.EXACT
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *_captured_layers(env)]
         inexact = self.level is Level.INPUTS_ONLY
+        self._natives = [] if inexact else find_natives(layers[1:])
+        layers += [(name, native.arrays) for name, native in self._natives]
         self._captured = CapturedState(
             layers if not inexact else layers[1:],
             classify if not inexact else _classify_coarsely,
@@ -127,6 +130,8 @@ class GymnasiumSimulation:
             return self._step_to_be_repeated(inputs)
         result = self._call(inputs)
         captured = self._captured
+        for _, native in self._natives:
+            native.take()
         captured.pack()
         self.state = captured.state
         return result
@@ -169,6 +174,8 @@ class GymnasiumSimulation:
             return
         self._captured.state = self.state
         self._captured.unpack()
+        for _, native in self._natives:
+            native.put()
 
     def report(self) -> Report:
         """What is captured, layer by layer."""
@@ -251,7 +258,7 @@ def classify(holder: object, name: str, value: Any) -> Said | None:
         return "kept"
     if name in _CLOCKS.get(kind, ()):
         return "clock"
-    if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env):
+    if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env) or is_native(value):
         return "kept"
     if name == "isopen" or type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
         return "kept"
