@@ -32,7 +32,16 @@ NAME = "gymnasium"
 RESULT = "result"  # What the fields of LastCall are named after.
 
 # What no step reads: how the environment was made, what is drawn or written for people.
-_CONFIGURATION = {"env", "spec", "_saved_kwargs", "_cached_spec", "_metadata", "metadata", "render_mode", "mujoco_renderer"}
+_CONFIGURATION = {
+    "env",
+    "spec",
+    "_saved_kwargs",
+    "_cached_spec",
+    "_metadata",
+    "metadata",
+    "render_mode",
+    "mujoco_renderer",
+}
 _FLAGS_OF_RENDERING = {
     "PassiveEnvChecker": {"checked_render", "close_called"},
     "OrderEnforcing": {"_disable_render_order_enforcing"},

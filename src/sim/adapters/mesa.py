@@ -17,15 +17,8 @@ import mesa
 import numpy as np
 
 from sim.adapters.captured import CONSTANT_CHECK_STEPS, CapturedWarning
-from sim.adapters.mesa_graph import (
-    agents_of,
-    dump_model,
-    events_of,
-    find_places,
-    load_model,
-    rewire,
-    topology_of,
-)
+from sim.adapters.mesa_graph import agents_of, dump_model, events_of, find_places, topology_of
+from sim.adapters.mesa_loading import load_model, rewire
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
 from sim.kernel.level import Level
@@ -48,7 +41,7 @@ class MesaSimulation:
     def __init__(
         self, model: Any, *, level: Level | str | None = None, pickler: Any = None, ignore: Iterable[str] = ()
     ) -> None:
-        """Look at the model. pickler: a sign that the user trusts what is pickled.
+        """Look at the model. pickler: a TrustedPickler, if the user trusts what is pickled.
 
         Raises NotCapturedError without that, or for a model that cannot be saved; ValueError for another level.
         """
@@ -66,6 +59,7 @@ class MesaSimulation:
                 "say trust=True if you will open no tape but your own"
             )
         self.model = model
+        self._pickled = pickler
         self._places = find_places(model)
         self._topology, self._topology_moves, self._steps = topology_of(self._places), False, 0
         self.state = State(
@@ -128,7 +122,7 @@ class MesaSimulation:
         state[f"{AGENTS}.class"][:] = [classes[type(agent)] for agent in agents]
         state.set_blob(CLASSES, "\n".join(cls.__qualname__ for cls in classes).encode())
         state.set_blob(TOPOLOGY, self._topology)
-        state.set_blob(MODEL, dump_model(self._places))
+        state.set_blob(MODEL, dump_model(self._places, self._pickled))
 
     def after_restore(self) -> None:
         """Make the model what the arena says. Raises NotCapturedError if it was made with other arguments."""
@@ -138,7 +132,7 @@ class MesaSimulation:
         if topology != topology_of(self._places):
             rewire(self._places, topology)
         self._topology = topology
-        load_model(self._places, state.blob(MODEL))
+        load_model(self._places, state.blob(MODEL), self._pickled)
         _set_next_agent_id(model, int(state["next_agent_id"]))
         self._places = find_places(model)
         events = events_of(model)

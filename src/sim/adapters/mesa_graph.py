@@ -1,6 +1,6 @@
 """The objects of a Mesa model as bytes and back: agents by pickle, what every such model has where it is.
 
-With pickled.py one of the two modules that may pickle, and reached by trust=True alone. What was built with the model
+The pickler comes from pickled.py, and from there only where the user has said trust=True. What was built with the model
 and stays with it (the model itself, its spaces and their cells, property layers, random generators) is never made from
 bytes: it is named by where it was found, and loaded in place, so that views, descriptors and caches of neighbours that
 point to it go on doing so. Agents are made empty first and filled then, so that no chain of friends is too deep.
@@ -11,12 +11,10 @@ NumPy's, short tuples and sets of such things are written by value, arrays by th
 
 from __future__ import annotations
 
+import enum
 import io
-import pickle  # noqa: TID251 - reached by trust=True alone, see above
-import sys
 import types
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -24,17 +22,29 @@ import mesa
 import numpy as np
 from mesa.discrete_space import CellCollection, DiscreteSpace
 
-from sim.adapters.generators import generator_from_plain, generator_to_plain, is_generator
+from sim.adapters.generators import generator_to_plain, is_generator
 from sim.adapters.registry import NotCapturedError
-from sim.adapters.values import NotPlainError, decode_value, encode_value, is_array
+from sim.adapters.values import NotPlainError, encode_value, is_array
 
-_KIND_BITS = 3
-_VALUE, _AGENT, _CELL, _CELL_LIST, _GENERATOR, _PLACE, _NAMED, _FUNCTION = range(8)
-_OF_THE_MODEL = ("step", "_user_step")  # Bound methods of the model itself.
-_CACHES = ("all_cells", "neighborhood")
+KIND_BITS = 3
+OF_THE_MODEL = ("step", "_user_step")  # Bound methods of the model itself.
+CACHES = ("all_cells", "neighborhood")
 _ATOMS = (type(None), bool, int, float, str, bytes)
 _TUPLE_MAX = 16  # Longer ones are written as they are.
 COLLECTION = "a collection of cells"  # What begins a tuple that stands for one.
+
+
+class Kind(enum.IntEnum):
+    """What a number in the bytes stands for: its lowest bits say which of these, the others which one."""
+
+    VALUE = 0
+    AGENT = 1
+    CELL = 2
+    CELL_LIST = 3
+    GENERATOR = 4
+    PLACE = 5
+    NAMED = 6
+    FUNCTION = 7
 
 
 @attrs.define(eq=False)
@@ -72,7 +82,7 @@ def find_places(model: Any) -> Places:
     functions = [
         name
         for name, one in attributes.items()
-        if isinstance(one, types.FunctionType) and "<" in one.__qualname__ and name not in _OF_THE_MODEL
+        if isinstance(one, types.FunctionType) and "<" in one.__qualname__ and name not in OF_THE_MODEL
     ]
     places = [model, *(space for _, space in spaces), *layers]
     return Places(model, spaces, cells, generators, places, collectors, functions)
@@ -97,33 +107,19 @@ def topology_of(places: Places) -> bytes:
         raise NotCapturedError(f"the cells of the model cannot be saved: {error}") from None
 
 
-def rewire(places: Places, topology: bytes) -> None:
-    """Connect the cells as they were. Raises NotCapturedError if there are others."""
-    listed = decode_value(topology)
-    if [cell.coordinate for cell in places.cells] != [coordinate for coordinate, _ in listed]:
-        raise NotCapturedError("the model was made with other cells than the recorded one: make it with its arguments")
-    for cell, (_, connections) in zip(places.cells, listed, strict=True):
-        cell.connections = {key: places.cells[index] for key, index in connections}
-        vars(cell).pop("neighborhood", None)
-        for name in ("get_neighborhood", "_neighborhood"):
-            clear = getattr(getattr(type(cell), name, None), "cache_clear", None)
-            if clear is not None:
-                clear()
-
-
 # --- to bytes
 
 
-def dump_model(places: Places) -> bytes:
-    """All that lies in a model, but for its topology and what data collectors gathered.
+def dump_model(places: Places, pickled: Any) -> bytes:
+    """All that lies in a model, but for its topology and what data collectors gathered. pickled: a TrustedPickler.
 
     Raises NotCapturedError, naming it, for what cannot be pickled.
     """
     model = places.model
     agents = agents_of(model)
     buffer = io.BytesIO()
-    pickler = _GraphPickler(buffer, places, agents)
-    kept = {*_OF_THE_MODEL, *places.collectors, *places.functions}
+    pickler = pickled.pickler(_GraphPickler, buffer, places, agents)
+    kept = {*OF_THE_MODEL, *places.collectors, *places.functions}
     parts: list[tuple[str, Any]] = [
         ("the agents' classes", list(map(type, agents))),
         ("the model", {name: value for name, value in vars(model).items() if name not in kept}),
@@ -144,14 +140,14 @@ def dump_model(places: Places) -> bytes:
 
 def _space_state(space: Any) -> list[Any]:
     """What of a space may change: its own attributes, and the layers' arrays."""
-    left = {"_cells", "cell_klass", "_mesa_property_layers", *_CACHES}
+    left = {"_cells", "cell_klass", "_mesa_property_layers", *CACHES}
     layers = vars(space).get("_mesa_property_layers", {})
     own = {name: value for name, value in vars(space).items() if name not in left}
     return [own, {name: dict(vars(layer)) for name, layer in layers.items()}]
 
 
 def _cell_states(cells: list[Any]) -> list[Any]:
-    attributes = [{name: value for name, value in vars(cell).items() if name not in _CACHES} for cell in cells]
+    attributes = [{name: value for name, value in vars(cell).items() if name not in CACHES} for cell in cells]
     return [
         [list(cell._agents) for cell in cells],  # noqa: SLF001 - cell.agents is a copy of it
         [cell.capacity for cell in cells],
@@ -160,11 +156,11 @@ def _cell_states(cells: list[Any]) -> list[Any]:
     ]
 
 
-class _GraphPickler(pickle.Pickler):
+class _GraphPickler:
     """Writes by value what is equal by value, and by its place what has one."""
 
     def __init__(self, buffer: io.BytesIO, places: Places, agents: list[Any]) -> None:
-        super().__init__(buffer, protocol=5)
+        super().__init__(buffer, protocol=5)  # type: ignore[call-arg]  # A pickler, mixed with this.
         self.values: list[Any] = []
         self._places = places
         self._module = type(places.model).__module__
@@ -174,12 +170,12 @@ class _GraphPickler(pickle.Pickler):
         self._cell_numbers = {id(cell): index for index, cell in enumerate(places.cells)}
         lists = [cell._agents for cell in places.cells]  # noqa: SLF001
         for kind, found in (
-            (_CELL_LIST, lists), (_CELL, places.cells), (_AGENT, agents), (_GENERATOR, places.generators),
-            (_PLACE, places.places),
+            (Kind.CELL_LIST, lists), (Kind.CELL, places.cells), (Kind.AGENT, agents), (Kind.GENERATOR, places.generators),
+            (Kind.PLACE, places.places),
         ):  # fmt: skip
-            self._by_id.update((id(one), index << _KIND_BITS | kind) for index, one in enumerate(found))
+            self._by_id.update((id(one), index << KIND_BITS | kind) for index, one in enumerate(found))
         for name in places.functions:
-            self._by_id[id(vars(places.model)[name])] = self._value(name) | _FUNCTION
+            self._by_id[id(vars(places.model)[name])] = self._value(name) | Kind.FUNCTION
         self._ranks = _event_ranks(places.model)
 
     def persistent_id(self, obj: Any) -> int | None:
@@ -193,7 +189,7 @@ class _GraphPickler(pickle.Pickler):
         if kind is tuple:
             return self._by_content(obj) if len(obj) <= _TUPLE_MAX and _is_plain(obj) else None
         if kind is set and _is_plain(obj):
-            number = self._by_id[id(obj)] = len(self.values) << _KIND_BITS
+            number = self._by_id[id(obj)] = len(self.values) << KIND_BITS
             self.values.append(obj)
             return number
         if (kind is frozenset and _is_plain(obj)) or isinstance(obj, np.generic):
@@ -202,7 +198,7 @@ class _GraphPickler(pickle.Pickler):
             return self._collection(obj)
         if kind is types.FunctionType or isinstance(obj, type):
             mine = obj.__module__ == self._module and "<" not in obj.__qualname__
-            return self._value(obj.__qualname__) | _NAMED if mine else None
+            return self._value(obj.__qualname__) | Kind.NAMED if mine else None
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -215,9 +211,9 @@ class _GraphPickler(pickle.Pickler):
         if kind is weakref.WeakMethod:
             return _make_method_reference, (obj(),)
         if id(obj) in self._ranks:
-            return object.__reduce_ex__(obj, 4)[:2] + ({**vars(obj), "unique_id": self._ranks[id(obj)]},)
+            return _make_empty, (kind,), {**vars(obj), "unique_id": self._ranks[id(obj)]}
         if _is_event(obj):
-            return object.__reduce_ex__(obj, 4)[:2] + ({**vars(obj), "unique_id": -1},)
+            return _make_empty, (kind,), {**vars(obj), "unique_id": -1}
         return NotImplemented
 
     def flat(self, state: Any) -> Any:
@@ -240,7 +236,7 @@ class _GraphPickler(pickle.Pickler):
         if number is None:
             number = self._numbers[text] = len(self.values)
             self.values.append(text)
-        return number << _KIND_BITS
+        return number << KIND_BITS
 
     def _by_content(self, obj: Any) -> int:
         encoded = encode_value(obj)
@@ -248,7 +244,7 @@ class _GraphPickler(pickle.Pickler):
         if number is None:
             number = self._encoded[encoded] = len(self.values)
             self.values.append(obj)
-        return number << _KIND_BITS
+        return number << KIND_BITS
 
     def _array(self, array: Any) -> Any:
         base = array
@@ -270,130 +266,7 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-# --- from bytes
-
-
-def load_model(places: Places, data: bytes) -> None:
-    """Put what was dumped into a model. Raises NotCapturedError if it cannot be made, or is another model's."""
-    size = int.from_bytes(data[:8], "little")
-    values, generators = decode_value(data[8 : 8 + size])
-    unpickler = _GraphUnpickler(io.BytesIO(data[8 + size :]), places, values, generators)
-    try:
-        classes = unpickler.load()
-        unpickler.agents = [cls.__new__(cls) for cls in classes]
-        attributes, states, spaces, (lists, capacities, properties, cell_attributes) = (
-            unpickler.load() for _ in range(4)
-        )
-    except Exception as error:
-        raise NotCapturedError(f"the state of {type(places.model).__name__} cannot be loaded: {error}") from error
-    if (len(spaces), len(lists)) != (len(places.spaces), len(places.cells)):
-        raise NotCapturedError("the model was made with other spaces than the recorded one: make it with its arguments")
-    for agent, state in zip(unpickler.agents, states, strict=True):
-        _set_state(agent, state, values)
-    for cell, inside, capacity in zip(places.cells, lists, capacities, strict=True):
-        cell._agents[:] = inside  # noqa: SLF001 - in place: the neighbours' caches hold this list
-        cell.capacity = capacity
-    for index, cell in enumerate(places.cells):
-        cell.properties = properties.get(index, {})
-        caches = {name: value for name, value in vars(cell).items() if name in _CACHES}
-        vars(cell).clear()
-        vars(cell).update(cell_attributes.get(index, {}), **caches)
-    for (_, space), (own, layers) in zip(places.spaces, spaces, strict=True):
-        _set_space(space, own, layers)
-    _set_attributes(places, attributes)
-
-
-def _set_state(agent: Any, state: Any, values: list[Any]) -> None:
-    if type(state) is list:
-        number, *found = state
-        vars(agent).update(zip(values[number >> _KIND_BITS], found, strict=True))
-    elif hasattr(agent, "__setstate__"):
-        agent.__setstate__(state)
-    else:
-        attributes, slots = state if type(state) is tuple else (state, None)
-        vars(agent).update(attributes or {})
-        for name, value in (slots or {}).items():
-            setattr(agent, name, value)
-
-
-def _set_space(space: Any, own: dict[str, Any], layers: dict[str, Any]) -> None:
-    present = vars(space)
-    there = present.get("_mesa_property_layers", {})
-    if there.keys() != layers.keys():
-        raise NotCapturedError(f"the layers were {', '.join(layers)} when it was saved, and are {', '.join(there)} here")
-    for name in present.keys() - own.keys() - {"_cells", "cell_klass", "_mesa_property_layers", *_CACHES}:
-        del present[name]
-    present.update(own)
-    for name, attributes in layers.items():
-        layer = vars(there[name])
-        for attribute, value in attributes.items():
-            now = layer.get(attribute)
-            if is_array(value) and is_array(now) and (value.shape, value.dtype) == (now.shape, now.dtype):
-                now[...] = value  # In place: who holds the layer's array goes on holding it.
-            else:
-                layer[attribute] = value
-
-
-def _set_attributes(places: Places, saved: dict[str, Any]) -> None:
-    present = vars(places.model)
-    kept = {*_OF_THE_MODEL, *places.collectors, *places.functions}
-    for name in present.keys() - saved.keys() - kept:
-        del present[name]
-    present.update(saved)
-    for name in places.collectors:
-        _empty(present[name])
-
-
-def _empty(collector: Any) -> None:
-    """Forget what a data collector has gathered on another way than this one."""
-    for gathered in collector.model_vars.values():
-        gathered.clear()
-    for table in collector.tables.values():
-        for column in table.values():
-            column.clear()
-    collector._agent_records.clear()  # noqa: SLF001 - there is no other way to them
-    getattr(collector, "_agenttype_records", {}).clear()
-
-
-class _GraphUnpickler(pickle.Unpickler):
-    def __init__(self, buffer: io.BytesIO, places: Places, values: list[Any], generators: list[Any]) -> None:
-        super().__init__(buffer)
-        self.agents: list[Any] = []
-        present = [*places.generators, *[None] * len(generators)]
-        self._places = places
-        self._values = values
-        self._found: dict[int, Callable[[int], Any]] = {
-            _VALUE: self._value,
-            _AGENT: lambda index: self.agents[index],
-            _CELL: places.cells.__getitem__,
-            _CELL_LIST: lambda index: places.cells[index]._agents,  # noqa: SLF001
-            _GENERATOR: [
-                generator_from_plain(plain, one) for plain, one in zip(generators, present, strict=False)
-            ].__getitem__,
-            _PLACE: places.places.__getitem__,
-            _NAMED: lambda index: _named(places.model, values[index]),
-            _FUNCTION: lambda index: vars(places.model)[values[index]],
-        }
-
-    def persistent_load(self, pid: int) -> Any:
-        """What has this place or value."""
-        return self._found[pid & ((1 << _KIND_BITS) - 1)](pid >> _KIND_BITS)
-
-    def _value(self, index: int) -> Any:
-        value = self._values[index]
-        if type(value) is tuple and len(value) == 3 and value[0] == COLLECTION:
-            cells = [self._places.cells[number] for number in value[2]]
-            random = self.persistent_load(value[1])
-            value = self._values[index] = CellCollection({cell: cell._agents for cell in cells}, random=random)  # noqa: SLF001
-        return value
-
-
-def _named(model: Any, name: str) -> Any:
-    """A class or function of the model's own module: by its name there, whatever the module is called here."""
-    found: Any = sys.modules[type(model).__module__]
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
+# --- how the bytes name what makes arrays and references again
 
 
 def _make_array(dtype: str, shape: tuple[int, ...], order: Any, content: bytearray) -> Any:
@@ -403,6 +276,10 @@ def _make_array(dtype: str, shape: tuple[int, ...], order: Any, content: bytearr
 
 def _make_view(base: Any, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Any:
     return np.ndarray(shape, dtype, base, offset, strides)
+
+
+def _make_empty(kind: type) -> Any:
+    return object.__new__(kind)
 
 
 def _nothing() -> None:

@@ -33,7 +33,7 @@ def model_hash(model: Any) -> str:
     """What a compiled model is known by: the hash of its binary."""
     buffer = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, buffer)
-    return hashlib.sha256(buffer).hexdigest()
+    return hashlib.sha256(buffer.tobytes()).hexdigest()
 
 
 def parts_of_state(model: Any) -> list[tuple[str, int, slice]]:
@@ -72,7 +72,9 @@ class Bridge:
         self._vector = np.zeros(mujoco.mj_stateSize(model, SPECIFICATION))
         for name, _, place in self._parts:
             self._held[name] = self._vector[place].copy()
-        self._derived = {name: view for name in DERIVED if (view := getattr(data, name, None)) is not None and view.size}
+        self._derived = {
+            name: view for name in DERIVED if (view := getattr(data, name, None)) is not None and view.size
+        }
         for name, view in self._derived.items():
             self._held[name] = np.array(view)
         self._taken = 0

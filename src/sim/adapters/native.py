@@ -35,7 +35,9 @@ def find_natives(layers: Iterable[tuple[str, Any]]) -> list[tuple[str, Native]]:
     """What there is among the attributes of some layers, each with a name for its own layer."""
     found: list[tuple[str, Native]] = []
     for name, layer in layers:
-        for package in sorted({type(one).__module__.partition(".")[0] for one in vars(layer).values()} & _BRIDGES.keys()):
+        for package in sorted(
+            {type(one).__module__.partition(".")[0] for one in vars(layer).values()} & _BRIDGES.keys()
+        ):
             bridges = importlib.import_module(_BRIDGES[package]).bridges_in(vars(layer))
             found += [(field_name(name, attribute), native) for attribute, native in bridges]
     return found

@@ -9,34 +9,34 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pettingzoo
-from gymnasium import spaces
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
 from sim.adapters.captured import CapturedState, Pickler
 from sim.adapters.generators import is_generator
 from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_reset
 from sim.adapters.inputs_since_reset import InputsSinceReset
+from sim.adapters.pettingzoo_layers import (
+    KINDS,
+    OUTPUT_ONLY,
+    classify,
+    classify_coarsely,
+    layers_of,
+    name_of,
+    rebuild,
+    subject_of,
+)
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
-from sim.adapters.structure import cell_of
 from sim.kernel.level import Level
-from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import State
 
 NAME = "pettingzoo"
 RESULT = "result"  # What the fields of LastCall are named after.
-
-# What no step reads: how the environment was made, what is drawn for people, what only watches the caller's loop.
-_CONFIGURATION = {"env", "aec_env", "spec", "metadata", "render_mode", "_has_updated", "screen", "clock", "window"}
-_DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
-_OUTPUT_ONLY = {"RecordVideo", "RecordVideoParallel", "CaptureStdoutWrapper"}
-_KINDS = {"aec": pettingzoo.AECEnv, "parallel": pettingzoo.ParallelEnv}
 
 
 class LastCall:
@@ -86,11 +86,11 @@ class PettingZooSimulation:
         self._was_reset = False
         self.last = LastCall()
         self.level = Level(level) if level is not None else Level.EXACT
-        layers = [(name, layer) for name, layer in _layers_of(env) if type(layer).__name__ not in _OUTPUT_ONLY]
+        layers = [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
         exact = self.level is not Level.INPUTS_ONLY
         self._captured = CapturedState(
             [(RESULT, self.last), *layers] if exact else layers,
-            classify if exact else _classify_coarsely,
+            classify if exact else classify_coarsely,
             ignored=self._ignored,
             pickler=pickler,
             detached=[RESULT],
@@ -105,7 +105,7 @@ class PettingZooSimulation:
     @property
     def draws_first_seed(self) -> bool:
         """Whether nobody can know yet what a reset without a seed will draw with: no generator is there."""
-        values = [value for _, layer in _layers_of(self.env) for value in vars(layer).values()]
+        values = [value for _, layer in layers_of(self.env) for value in vars(layer).values()]
         return not any(map(is_generator, values))
 
     def rehearse(self) -> None:
@@ -115,7 +115,7 @@ class PettingZooSimulation:
         """
         if self._repeated is not None:
             return
-        twin = rebuild(_subject_of(self.env) or {})
+        twin = rebuild(subject_of(self.env) or {})
         if twin is None:
             self._is_known = False
             return
@@ -189,7 +189,7 @@ class PettingZooSimulation:
     def report(self) -> Report:
         """What is captured, layer by layer."""
         by_name = {part.name: part for part in self._parts}
-        chain = [by_name.get(name, Part(name)) for name, _ in _layers_of(self.env)]
+        chain = [by_name.get(name, Part(name)) for name, _ in layers_of(self.env)]
         inner = [part for part in self._parts if part not in chain]
         notes = () if self._is_known else ("what comes up at the first reset is not known yet",)
         return Report(NAME, name_of(self.env), self.level, (*chain, *inner), notes)
@@ -204,7 +204,7 @@ class PettingZooSimulation:
             "version": importlib.metadata.version(NAME),
             "class": f"{kind.__module__}.{kind.__qualname__}",
             "report": self.report().to_plain(),
-            "subject": _subject_of(self.env),
+            "subject": subject_of(self.env),
             "ignored": list(self._ignored),
         }
 
@@ -244,7 +244,7 @@ class _Episode:
         return {"reason": "closed", "episode": ended} if ended else None
 
 
-class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):
+class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc]  # PettingZoo has no types.
     """A parallel environment whose calls of step and reset are recorded; closing it closes the tape."""
 
     def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
@@ -269,7 +269,7 @@ class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):
         super().close()
 
 
-class RecordedAEC(BaseWrapper[Any, Any, Any]):
+class RecordedAEC(BaseWrapper[Any, Any, Any]):  # type: ignore[misc]
     """An environment of one agent after the other whose calls of step and reset are recorded."""
 
     def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
@@ -302,85 +302,8 @@ class RecordedAEC(BaseWrapper[Any, Any, Any]):
         super().close()
 
 
-def classify(_: object, name: str, value: Any) -> Literal["kept", "clock", "open"] | None:
-    """What is known of the attributes of PettingZoo's own classes."""
-    if name in _CONFIGURATION or isinstance(value, spaces.Space | pettingzoo.AECEnv | pettingzoo.ParallelEnv):
-        return "kept"
-    if type(value) is dict and value and all(isinstance(one, spaces.Space) for one in value.values()):
-        return "kept"
-    return "kept" if type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES else None
-
-
-def _classify_coarsely(holder: object, name: str, value: Any) -> Literal["kept", "clock", "open"] | None:
-    """The same for an environment that is not saved: of itself only what a reset may leave as it is."""
-    if isinstance(holder, BaseWrapper | BaseParallelWrapper):
-        return classify(holder, name, value)
-    return None if cell_of(value) is not None or is_generator(value) else "kept"
-
-
-def _layers_of(env: Any) -> list[tuple[str, Any]]:
-    """The wrappers, converters and the environment, outermost first, each with a name of its own."""
-    found: list[tuple[str, Any]] = []
-    taken: dict[str, int] = {}
-    layer = env
-    while layer is not None:
-        name = type(layer).__name__
-        taken[name] = taken.get(name, 0) + 1
-        found.append((name if taken[name] == 1 else f"{name}_{taken[name]}", layer))
-        within = (vars(layer).get("env"), vars(layer).get("aec_env"))
-        layer = next((one for one in within if isinstance(one, tuple(_KINDS.values()))), None)
-    return found
-
-
-def name_of(env: Any) -> str:
-    """What people call the environment."""
-    return str((getattr(env.unwrapped, "metadata", None) or {}).get("name") or type(env.unwrapped).__name__)
-
-
-# --- making an environment again
-
-
-def _subject_of(env: Any) -> dict[str, Any] | None:
-    """How the environment was made, if it is registered under its name and says what it was made with."""
-    inner, kind = env.unwrapped, "parallel" if isinstance(env, pettingzoo.ParallelEnv) else "aec"
-    layers = [name for name, _ in _layers_of(env)]
-    subject: dict[str, Any] = {"layers": layers}
-    ids = [one for one in _registry(kind) if one.rpartition("/")[2].replace("-v", "_v") == name_of(env)]
-    if len(ids) != 1 or not hasattr(inner, "_ezpickle_args"):
-        return subject
-    names = list(inspect.signature(type(inner)).parameters)
-    made = dict(zip(names, inner._ezpickle_args, strict=False)) | inner._ezpickle_kwargs  # noqa: SLF001 - its only place
-    made.pop("render_mode", None)
-    told = {**subject, "kind": kind, "id": ids[0], "kwargs": made}
-    try:
-        encode_plain(told)
-    except (TypeError, ValueError, OverflowError):
-        return subject  # Made with objects: only the user can make it again.
-    return told
-
-
-def rebuild(subject: Mapping[str, Any]) -> Any | None:
-    """The environment of a tape, if its id is registered here and making it gives the same layers."""
-    match subject:
-        case {
-            "kind": ("aec" | "parallel") as kind,
-            "id": str(name),
-            "kwargs": dict(arguments),
-            "layers": list(layers),
-        } if name in _registry(kind):
-            make: Any = pettingzoo.make
-            env = make(kind, name, **arguments)
-            return env if [one for one, _ in _layers_of(env)] == layers else None
-    return None
-
-
-def _registry(kind: str) -> Mapping[str, Any]:
-    """What is registered: nothing in versions that have no registry."""
-    return getattr(pettingzoo, f"{kind}_registry", {})
-
-
 def _adapt(env: Any, **options: Any) -> PettingZooSimulation:
-    if not isinstance(env, tuple(_KINDS.values())):
+    if not isinstance(env, tuple(KINDS.values())):
         raise NotCapturedError(f"{type(env).__name__} is neither a PettingZoo AECEnv nor a ParallelEnv")
     return PettingZooSimulation(env, **options)
 

@@ -9,6 +9,7 @@ be one object, which differs between a run that was loaded and one that was not.
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle  # noqa: TID251 - the one place for it, see above
 from collections.abc import Mapping
@@ -21,6 +22,16 @@ _BY_CONTENT = (str, bytes)
 
 class TrustedPickler:
     """Saves and loads by pickle."""
+
+    @staticmethod
+    def pickler(hooks: type, *arguments: Any) -> Any:
+        """A pickler with the methods of a class, which is made with these arguments."""
+        return _mixed(hooks, pickle.Pickler)(*arguments)
+
+    @staticmethod
+    def unpickler(hooks: type, *arguments: Any) -> Any:
+        """The same for an unpickler."""
+        return _mixed(hooks, pickle.Unpickler)(*arguments)
 
     def dump(self, values: Mapping[str, Any]) -> bytes:
         """The values as bytes. Raises NotCapturedError, naming it, for what cannot be saved, or only seems to be."""
@@ -51,6 +62,11 @@ class TrustedPickler:
         except Exception as error:
             raise NotCapturedError(f"what was pickled cannot be loaded: {error}") from error
         return values
+
+
+@functools.cache
+def _mixed(hooks: type, base: type) -> type:
+    return type(hooks.__name__, (hooks, base), {})
 
 
 class _Pickler(pickle.Pickler):
