@@ -10,7 +10,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TEST_GROUPS ?= test datasets  # Without datasets, what reads data sets by other packages is not tested.
+TEST_GROUPS ?= test datasets adapters  # Without the last two, what works with other packages is not tested.
 DEMO_TAPE := recordings/demo.tape
 
 .PHONY: demo test test-long test-pythons test-exact test-oldest lint bench clean

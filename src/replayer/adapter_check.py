@@ -116,6 +116,8 @@ def check_level(
 
 def cause_of(violation: Violation) -> str:
     """What breaks such a promise, most likely."""
+    if violation.trial == SAME_SEED and violation.tick == 0:
+        return "making it draws from a source without a seed, or reads the time: two that are made alike differ at once"
     if violation.trial == SAME_SEED:
         return "another instance goes another way: unseeded randomness, time, or state outside of the instance"
     if violation.trial == PROCESS:

@@ -61,10 +61,12 @@ class MesaSimulation:
         self.model = model
         self._pickled = pickler
         self._places = find_places(model)
-        self._topology, self._topology_moves, self._steps = topology_of(self._places), False, 0
+        self._topology = topology_of(self._places)
         self.state = State(
             Schema(
+                Field("ticks", "i8", hot=True),
                 Field("steps", "i8", hot=True),
+                Field("topology_moves", "i8", hot=True),
                 Field("next_agent_id", "i8", hot=True),
                 Table(AGENTS, Field("id", "i8"), Field("class", "u2"), capacity=max(64, len(agents_of(model)))),
                 Blob(CLASSES),
@@ -89,23 +91,25 @@ class MesaSimulation:
                 result = _step_of(self.model)(**arguments)
             case _:
                 raise ValueError("these are the inputs of no Mesa model")
-        self._steps += 1
+        state = self.state
+        state["ticks"][()] += 1
         cell_count = len(self._places.cells)
         self._places = find_places(self.model)
-        if self._topology_moves or self._steps % CONSTANT_CHECK_STEPS == 0 or cell_count != len(self._places.cells):
+        is_due = int(state["ticks"]) % CONSTANT_CHECK_STEPS == 0 or cell_count != len(self._places.cells)
+        if is_due or state["topology_moves"]:
             self._look_at_topology()
         self._pack()
         return result
 
     def _look_at_topology(self) -> None:
         topology = topology_of(self._places)
-        if topology != self._topology and not self._topology_moves:
-            self._topology_moves = True
+        if topology != self._topology and not self.state["topology_moves"]:
+            self.state["topology_moves"][()] = 1
             warnings.warn(
                 "the cells' connections were taken not to change and have changed: they are saved at each step from now "
                 "on; a seek into the steps until now may not be exact",
                 CapturedWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._topology = topology
 

@@ -66,7 +66,7 @@ class Leftover(Rounding):
         super().__init__()
         self.seen = 0
 
-    def step(self, inputs: Any) -> None:  # noqa: ARG002
+    def step(self, inputs: Any) -> None:
         self.seen += 1
         self.x += 1.0 if self.seen > 60 else 0.0
 
@@ -204,7 +204,7 @@ class TestRounding(SimulationContract):
     def make(self) -> Any:
         return Rounding()
 
-    def inputs(self, simulation: Any, seed: int) -> Any:  # noqa: ARG002
+    def inputs(self, simulation: Any, seed: int) -> Any:
         draws = np.random.default_rng(seed)
         return lambda: int(draws.integers(0, 9))
 
