@@ -16,6 +16,7 @@ import recorder.cli
 import replayer.cli
 from recorder.scenarios import sweep
 from recorder.scenarios.batch import Job, RunRecord, run_job
+from replayer import Tape
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -91,6 +92,13 @@ def test_other_settings_are_another_batch(capsys: pytest.CaptureFixture[str], fi
     assert_one_line(capsys.readouterr(), text)
     assert files(Path()) == before
     assert run(recorder.cli.main, f"{BATCH} {first}") == 0
+
+
+def test_players_are_on_the_tapes() -> None:
+    """So that a tape of a batch, or a checkpoint, is gone on with as one of record run."""
+    assert run(recorder.cli.main, f"{BATCH} --player snail=random") == 0
+    with Tape(Path("runs/run-00002.tape")) as tape:
+        assert tape.meta["notes"] == {"ticks": 12, "players": {"snail": "random"}}
 
 
 def working(monkeypatch: pytest.MonkeyPatch, work: Callable[[Job], RunRecord]) -> None:

@@ -165,7 +165,7 @@ def run_job(job: Job) -> RunRecord:
             tape=job.tape,
             artifacts=(job.tape.parent if job.tape is not None else Path.cwd()) / "artifacts" / f"run_{job.index}",
             functions=world.properties,
-            settings=TAPE_SETTINGS,
+            settings={**TAPE_SETTINGS, "notes": {"players": dict(job.players)}},
             watch=watch,
         )
     except (WriterFailedError, OSError) as error:
