@@ -11,6 +11,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TEST_GROUPS ?= test datasets adapters  # Without the last two, what works with other packages is not tested.
+PACKAGE_TESTS := tests/replayer/extraction tests/sim/adapters
 DEMO_TAPE := recordings/demo.tape
 
 .PHONY: demo test test-long test-pythons test-exact test-oldest lint bench clean
@@ -23,7 +24,8 @@ demo: $(VENV)/.installed
 	$(BIN)/replay verify $(DEMO_TAPE) --jobs 2
 
 test: $(VENV)/.tested
-	$(BIN)/pytest -n 2 --dist loadgroup tests
+	$(BIN)/pytest -n 2 --dist loadgroup tests $(PACKAGE_TESTS:%=--ignore=%)
+	$(BIN)/pytest -n 2 --dist loadgroup $(PACKAGE_TESTS)  # Apart: the packages they import make every fork slow.
 	$(BIN)/pytest -n 2 --dist loadfile README.md docs  # Each page by one process: its blocks build on each other.
 
 test-long: $(VENV)/.tested

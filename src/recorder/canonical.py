@@ -1,6 +1,6 @@
 """Simulations whose load changes what follows, always in the same way: the live run loads at each keyframe, too.
 
-So the run goes on, live, from what a replay will start from. Replay does the same at the same ticks (replayer.cursor).
+So the run goes on, live, from what a replay will start from. Replay does the same at the same ticks.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def seek(
     dump_folder
         Where the dump of a desync goes; by default beside the tape.
     """
-    path, names = choose(tape), field or []
     ensure_seek(tick, episode, step, output, picture_as_json=picture_wanted and as_json)
+    path, names = choose(tape), field or []
     with reading(path):
         run = Timeline(path, factory_of(sim), dump_folder=dump_folder or path.parent)
     with run:

@@ -250,7 +250,7 @@ NINES = "9" * 400
         (recorder.cli.main, "run tiny.toml -o", "-o needs a value"),
         (recorder.cli.main, "run tiny.toml extra", "there is no argument extra"),
         (recorder.cli.main, "scenarios 'a b' c", "there are no arguments 'a b' c"),
-        (replayer.cli.main, "seek", "--tick is missing"),
+        (replayer.cli.main, "seek", "say where to go: --tick N, or --episode N with --step N"),
         (replayer.cli.main, "seek a.tape --tick", "--tick needs a value"),
         (replayer.cli.main, "verify a.tape b.tape", "there is no argument b.tape"),
         (replayer.cli.main, f"seek a.tape --tick {NINES}", "--tick: 9,223,372,036,854,775,807 is the largest number"),

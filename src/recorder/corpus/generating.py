@@ -223,7 +223,8 @@ def run_missing(
     progress: told how many have finished. Raises OSError, ForeignIndexError.
     """
     for one in missing:
-        clear_unfinished(_tape_of(one))  # And what was being recorded under the name that it has until it is sealed.
+        clear_unfinished(_tape_of(one))
+    _clear_parts(missing)
     count = 0
 
     def finished(record: RunRecord) -> None:
@@ -238,7 +239,16 @@ def run_missing(
     intervals = {one.settings.keyframe_interval_ticks or KEYFRAME_INTERVAL_TICKS for one in missing}
     assert len(intervals) <= 1  # Of all runs; see plan_runs.
     work = functools.partial(run_generated, keyframe_interval_ticks=max(intervals, default=KEYFRAME_INTERVAL_TICKS))
-    return run_many(jobs, workers=workers, finished=finished, work=work)
+    try:
+        return run_many(jobs, workers=workers, finished=finished, work=work)
+    finally:
+        _clear_parts(missing)  # Of runs that failed or were interrupted: they would be begun anew.
+
+
+def _clear_parts(planned: Sequence[Planned]) -> None:
+    """Take away what was being recorded under the names that tapes have until they are sealed."""
+    for one in planned:
+        clear_unfinished(part_of(_tape_of(one)))
 
 
 def part_of(tape: Path) -> Path:

@@ -276,7 +276,7 @@ MISTAKES = {
     "nowhere.toml": "there is no scenario file nowhere.toml",
     "heaps.toml --seeds 3..1": "seed: at least one value was expected",
     "heaps.toml --seeds a,b": "seeds a,b: a range such as 0..63, or whole numbers with commas, were expected",
-    "heaps.toml --seeds 1,1": "seeds 1,1: one of them is there twice",
+    "heaps.toml --seeds 1,1": "seed: each value was expected once, found 1 twice",
     "heaps.toml --seeds -1": "whole numbers with commas, were expected",
     "heaps.toml --player left": "--player left: PLAYER=POLICY was expected",
     "heaps.toml --player left=push,push": "--player left=push,push: different policies",

@@ -112,7 +112,7 @@ def test_only_winners(tapes: list[Path], tmp_path: Path) -> None:
     assert acted == {(run_id, agent) for run_id, agent, _ in expected}
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_as_many_of_each_outcome(tapes: list[Path], tmp_path: Path, seed: int) -> None:
     one_sided = [tapes[0], *tapes]  # A copy counts once.
     made = extract(one_sided, tmp_path / "even", stride=10, mode="balanced", seed=seed, agents=("snail", "slug"))

@@ -48,7 +48,7 @@ def test_tensors_are_those_of_the_live_run_and_share_memory(walkers: tuple[Path,
 
 
 @pytest.mark.filterwarnings(DATA_LOADER_OF_DAEMONS)
-@pytest.mark.parametrize("batch", [None, 8])
+@pytest.mark.parametrize("batch", [pytest.param(None, marks=pytest.mark.long), 8])
 def test_two_workers_give_each_row_once(walkers: tuple[Path, Live], batch: int | None) -> None:
     path, live = walkers
     data = dataset(path, batch=batch)
@@ -63,6 +63,7 @@ def test_two_workers_give_each_row_once(walkers: tuple[Path, Live], batch: int |
 
 
 @pytest.mark.filterwarnings(DATA_LOADER_OF_DAEMONS)
+@pytest.mark.long
 def test_an_epoch_reaches_workers_that_persist(walkers: tuple[Path, Live]) -> None:
     data = dataset(walkers[0], buffer_rows=30)
     loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, persistent_workers=True)

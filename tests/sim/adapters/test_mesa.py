@@ -184,7 +184,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", ["meadow", "wolves", "boids"])
+@pytest.mark.parametrize(
+    "name", ["wolves", *(pytest.param(name, marks=pytest.mark.long) for name in ("meadow", "boids"))]
+)
 def test_a_restored_model_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """From random ticks, here and in a fresh process: the same agents, places and states, bit for bit."""
     prove("test_mesa", name, tmp_path, steps=40, loads=2)

@@ -43,19 +43,20 @@ class Chronicle:
         self._herbivores = [species.name for species in config.herbivores]
         self._substances = [substance.name for substance in config.substances]
         self._told: list[tuple[Callable[..., Iterator[Event]], tuple[Any, ...]]] = []
-        self.wanted = self.is_open = self._missed = False
+        self.wanted = self.is_open = False
+        self._start = 0  # The tick to which no step has led.
 
     def begin(self) -> None:
         """A step begins."""
-        self._told, self.is_open, self._missed = [], self.wanted, not self.wanted
+        self._told, self.is_open = [], self.wanted
 
-    def forget(self) -> None:
-        """The state was replaced: no step has led to it."""
-        self._told, self.is_open, self._missed = [], False, False
+    def forget(self, tick: int) -> None:
+        """The state was replaced by that of a tick: no step has led to it."""
+        self._told, self.is_open, self._start = [], False, tick
 
-    def events(self) -> list[Event]:
-        """All of them, in order. Raises RuntimeError if the step was made while they were not wanted."""
-        if self._missed:
+    def events(self, tick: int) -> list[Event]:
+        """All of them, in order. tick: of the state. Raises RuntimeError if its step was made while nobody wanted them."""
+        if not self.is_open and tick != self._start:
             raise RuntimeError("what happened in this step was not collected: set events_wanted = True before it")
         return [event for tell, facts in self._told for event in tell(*facts)]
 

@@ -75,7 +75,7 @@ class Meadow:
 
     def after_restore(self) -> None:
         """The books begin anew with the state that was put in; what has led to it is not known."""
-        self._ground.chronicle.forget()
+        self._ground.chronicle.forget(self._ground.tick)
         if self._ledger is not None:
             self._ledger.begin(self.state)
 
@@ -120,7 +120,7 @@ class Meadow:
         chronicle = self._ground.chronicle
         end = self.ended() if chronicle.is_open else None
         last: list[Event] = [{"kind": "ended", "reason": end[0], "text": end[1]}] if end is not None else []
-        return chronicle.events() + last
+        return chronicle.events(self._ground.tick) + last
 
     def ended(self) -> tuple[str, str] | None:
         """Why the run is over as of the present tick, see termination.py: name and sentence; None if it is not."""
