@@ -26,6 +26,7 @@ from sim.kernel.schema import Blob, Field, Schema, Table
 from sim.kernel.state import State
 
 NAME = "mesa"
+KNOWN_VERSION = "3.3"  # What is captured is Mesa's own objects, which change from version to version.
 MODEL, TOPOLOGY, CLASSES, AGENTS = "model", "topology", "classes", "agents"
 
 
@@ -238,19 +239,15 @@ def _clear_unused(model: Any) -> None:
 
 
 def _next_agent_id(model: Any) -> int:
-    """What the counter of agents' ids, which lies at the class in some versions, gives next; -1 if there is none."""
-    counters = getattr(mesa.Agent, "_ids", None)
-    if counters is None:
-        return -1
+    """What the counter of agents' ids, which lies at the class, gives next."""
+    counters = mesa.Agent._ids  # noqa: SLF001 - there is no other way to it
     following = next(counters[model])
     counters[model] = itertools.count(following)
     return int(following)
 
 
 def _set_next_agent_id(model: Any, following: int) -> None:
-    counters = getattr(mesa.Agent, "_ids", None)
-    if counters is not None and following >= 0:
-        counters[model] = itertools.count(following)
+    mesa.Agent._ids[model] = itertools.count(following)  # noqa: SLF001
 
 
 def _number_events_after(kind: Any, count: int) -> None:
@@ -262,6 +259,12 @@ def _number_events_after(kind: Any, count: int) -> None:
 def _adapt(model: Any, **options: Any) -> MesaSimulation:
     if not isinstance(model, mesa.Model):
         raise NotCapturedError(f"{type(model).__name__} is no mesa.Model")
+    version = importlib.metadata.version(NAME)
+    if not version.startswith(f"{KNOWN_VERSION}."):
+        raise NotCapturedError(
+            f"Mesa {version} keeps its agents and events otherwise than {KNOWN_VERSION}, which this adapter knows: "
+            f"pip install 'mesa=={KNOWN_VERSION}.*'"
+        )
     return MesaSimulation(model, **options)
 
 

@@ -385,6 +385,13 @@ def test_another_model_is_refused() -> None:
         adapt(Meadow(), trust=True, level="inputs_only")
 
 
+def test_other_versions_of_mesa_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is captured is Mesa's own objects: never on good faith."""
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "3.5.1")
+    with pytest.raises(NotCapturedError, match=r"Mesa 3\.5\.1 keeps its agents and events otherwise than 3\.3"):
+        trusted(Meadow())
+
+
 def test_what_cannot_be_pickled_is_named() -> None:
     """A generator that runs, say."""
     model = Meadow()
