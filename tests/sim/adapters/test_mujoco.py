@@ -62,9 +62,9 @@ def shown(simulation: Any) -> bytes:
 
 
 def shown_environment(simulation: Any) -> bytes:
-    """What the last call returned."""
+    """What the last call returned; its content, whether or not it is a view of another array."""
     last = simulation.last
-    return encode_value([last.observation, last.reward, last.terminated, last.truncated])
+    return encode_value([np.array(last.observation), last.reward, last.terminated, last.truncated])
 
 
 CASES = {
