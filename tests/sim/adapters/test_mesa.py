@@ -30,7 +30,9 @@ from sim.adapters import CapturedWarning, NotCapturedError, adapt
 from sim.adapters.values import encode_value
 from sim.kernel.simulation import restore
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning"
+)
 
 
 def example(name: str, module: str, *arguments: Any, **settings: Any) -> Any:

@@ -64,7 +64,8 @@ def shown(simulation: Any) -> bytes:
 def shown_environment(simulation: Any) -> bytes:
     """What the last call returned; its content, whether or not it is a view of another array."""
     last = simulation.last
-    return encode_value([np.array(last.observation), last.reward, last.terminated, last.truncated])
+    seen = None if last.observation is None else np.array(last.observation)
+    return encode_value([seen, last.reward, last.terminated, last.truncated])
 
 
 CASES = {
