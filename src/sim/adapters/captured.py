@@ -50,10 +50,10 @@ CHOICES = (
 class Pickler(Protocol):
     """What saves that which values.py does not; see pickled.py."""
 
-    def dump(self, values: Mapping[str, Any]) -> bytes:
-        """The values as bytes. Raises NotCapturedError for what cannot be saved so."""
+    def dump(self, values: Mapping[str, Any], known: Mapping[int, str]) -> bytes:
+        """The values as bytes; known: names of what is kept elsewhere, by id. Raises NotCapturedError for what cannot be saved so."""
 
-    def load(self, data: bytes) -> Mapping[str, Any]:
+    def load(self, data: bytes, known: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values again."""
 
 
@@ -356,7 +356,9 @@ class CapturedState:
 
     def _pickled(self) -> bytes:
         assert self._pickler is not None
-        return self._pickler.dump({full: attributes[name] for full, attributes, name in self._trusted})
+        known = self._known() | {id(attributes[name]): full for full, attributes, name in self._rest}
+        known |= {id(one): name for name, one in self.objects.items()}
+        return self._pickler.dump({full: attributes[name] for full, attributes, name in self._trusted}, known)
 
     # --- after a load
 

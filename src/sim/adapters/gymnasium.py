@@ -33,7 +33,6 @@ RESULT = "result"  # What the fields of LastCall are named after.
 
 # What no step reads: how the environment was made, what is drawn or written for people.
 _CONFIGURATION = {
-    "env",
     "spec",
     "_saved_kwargs",
     "_cached_spec",

@@ -17,8 +17,10 @@ from sim.kernel.plain_data import encode_plain
 KINDS = {"aec": pettingzoo.AECEnv, "parallel": pettingzoo.ParallelEnv}
 OUTPUT_ONLY = {"RecordVideo", "RecordVideoParallel", "CaptureStdoutWrapper"}
 
-# What no step reads: how the environment was made, what is drawn for people, what only watches the caller's loop.
-_CONFIGURATION = {"env", "aec_env", "spec", "metadata", "render_mode", "_has_updated", "screen", "clock", "window"}
+# What no step reads: how the environment was made, what only watches the caller's loop. Never by a name alone that others
+# may use for something else: the card games of another library keep the whole game in ``env``.
+_CONFIGURATION = {"metadata", "render_mode", "_has_updated"}
+_DRAWING_NAMES = {"screen", "clock", "window"}  # None until the first picture is drawn.
 _DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
 
 
@@ -28,7 +30,9 @@ def classify(_: object, name: str, value: Any) -> Said | None:
         return "kept"
     if type(value) is dict and value and all(isinstance(one, spaces.Space) for one in value.values()):
         return "kept"
-    return "kept" if type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES else None
+    if type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
+        return "kept"
+    return "drawing" if value is None and name in _DRAWING_NAMES else None
 
 
 def classify_coarsely(holder: object, name: str, value: Any) -> Said | None:

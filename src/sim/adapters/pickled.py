@@ -33,10 +33,13 @@ class TrustedPickler:
         """The same for an unpickler."""
         return _mixed(hooks, pickle.Unpickler)(*arguments)
 
-    def dump(self, values: Mapping[str, Any]) -> bytes:
-        """The values as bytes. Raises NotCapturedError, naming it, for what cannot be saved, or only seems to be."""
+    def dump(self, values: Mapping[str, Any], known: Mapping[int, str]) -> bytes:
+        """The values as bytes. known: names of what is kept elsewhere, by id, so that it is met again as the same object.
+
+        Raises NotCapturedError, naming it, for what cannot be saved, or only seems to be.
+        """
         buffer = io.BytesIO()
-        pickler = _Pickler(buffer)
+        pickler = _Pickler(buffer, known)
         for name, value in values.items():
             pickler.name = name
             try:
@@ -48,14 +51,14 @@ class TrustedPickler:
         texts = pickle.dumps(list(pickler.texts), protocol=5)
         return len(texts).to_bytes(8, "little") + texts + buffer.getvalue()
 
-    def load(self, data: bytes) -> dict[str, Any]:
-        """The values again. Raises NotCapturedError if they cannot be made."""
+    def load(self, data: bytes, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The values again. known: what is kept elsewhere, by name. Raises NotCapturedError if they cannot be made."""
         size = int.from_bytes(data[:8], "little")
         buffer = io.BytesIO(data[8 + size :])
         values: dict[str, Any] = {}
         try:
             texts = pickle.loads(data[8 : 8 + size])  # noqa: S301 - the user has said trust=True
-            unpickler = _Unpickler(buffer, texts)
+            unpickler = _Unpickler(buffer, texts, known)
             while buffer.tell() < len(data) - 8 - size:
                 name, value = unpickler.load()
                 values[name] = value
@@ -72,15 +75,21 @@ def _mixed(hooks: type, base: type) -> type:
 class _Pickler(pickle.Pickler):
     """Goes on from one value to the next with one memory, so that what two attributes share stays shared."""
 
-    def __init__(self, buffer: io.BytesIO) -> None:
+    def __init__(self, buffer: io.BytesIO, known: Mapping[int, str]) -> None:
         super().__init__(buffer, protocol=5)
+        self._known = known
         self.texts: dict[Any, int] = {}
         self.name = ""
 
     def persistent_id(self, obj: Any) -> Any:
-        """The number of a text; None for all else. Raises NotCapturedError for what pickle keeps only in part."""
+        """The number of a text, or a negative one, of the name of what is kept elsewhere; None for all else.
+
+        Raises NotCapturedError for what pickle keeps only in part.
+        """
         if type(obj) in _BY_CONTENT:
             return self.texts.setdefault(obj, len(self.texts))
+        if id(obj) in self._known:
+            return -1 - self.texts.setdefault(self._known[id(obj)], len(self.texts))
         if keeps_only_arguments(obj):
             raise NotCapturedError(
                 f"{self.name}: pickling a {type(obj).__qualname__} keeps only the arguments that it was made with "
@@ -90,13 +99,14 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, buffer: io.BytesIO, texts: list[Any]) -> None:
+    def __init__(self, buffer: io.BytesIO, texts: list[Any], known: Mapping[str, Any]) -> None:
         super().__init__(buffer)
         self._texts = texts
+        self._known = known
 
     def persistent_load(self, pid: Any) -> Any:
-        """The text of this number."""
-        return self._texts[pid]
+        """The text of this number, or what has the text as its name."""
+        return self._texts[pid] if pid >= 0 else self._known[self._texts[-1 - pid]]
 
 
 def keeps_only_arguments(value: Any) -> bool:

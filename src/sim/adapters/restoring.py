@@ -108,7 +108,7 @@ class _Restoring:
                 "some of the state was saved by pickle, which may run any code: if you trust the tape, make the "
                 "simulation with adapt(..., trust=True)"
             )
-        return values | dict(pickler.load(self._state.blob("trusted")))
+        return values | dict(pickler.load(self._state.blob("trusted"), self._known | values | self._objects))
 
     def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
         """Take away what a used instance has and the saved one had not."""

@@ -260,7 +260,8 @@ class Surveyor:
         try:
             encode_value(value)
         except NotPlainError:
-            opened = self._opens_objects and is_open_object(value)
+            comes_and_goes = before is not None and before.category != "object"  # Elsewhere there may be none to load.
+            opened = self._opens_objects and is_open_object(value) and not (self._trust and comes_and_goes)
             return ("object", type_name(value)) if opened else self._last_resort(value)
         if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS:
             return "constant", None

@@ -105,6 +105,19 @@ class Speed:
         self.past = np.zeros(3)
 
 
+class NamedAsWrappersDo(Drift):
+    """Keeps a simulator of somebody else's under the name that wrappers have for an environment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.env = Speed()
+
+    def step(self, action: Any) -> Any:
+        self.env.now = 1 + (self.env.now * 3 + int(action)) % 5
+        self.x[1] += self.env.now
+        return super().step(action)
+
+
 class WithAnObject(Drift):
     """Keeps part of its state in an object."""
 

@@ -130,7 +130,9 @@ def test_restored_at_fifty_ticks_of_two_thousand_it_goes_on_as_the_live_one_did(
     prove(name, tmp_path, steps=2000, loads=50)
 
 
-@pytest.mark.parametrize("make", [zoo.Drift, zoo.WithAnObject, zoo.Windowed, lambda: zoo.Late(zoo.Drift())])
+@pytest.mark.parametrize(
+    "make", [zoo.Drift, zoo.WithAnObject, zoo.NamedAsWrappersDo, zoo.Windowed, lambda: zoo.Late(zoo.Drift())]
+)
 def test_aliases_objects_wrappers_and_half_words_come_back(make: Any, tmp_path: Path) -> None:
     """Two names for one array, an object's attributes, a wrapper's memory and a buffered half of a word."""
     results = record_run(tmp_path / "run.tape", make(), 250, 4, keyframe_interval_ticks=50)
