@@ -29,7 +29,7 @@ import replayer
 from recorder import Recorder
 from replayer.extraction.extract import extract
 
-TICKS = {"S": 24_000, "M": 300}  # 12 M and 30 M rows.
+TICKS = {"S": 12_000, "M": 200}  # 6 M and 20 M rows.
 INTERVALS = {"S": 300, "M": 25}
 NAMES = [name for name, _ in FIELDS]
 

@@ -15,7 +15,7 @@ import attrs
 
 from recorder.console import CORRUPT, UNREADABLE
 from recorder.corpus.looking import SCORES, plain_scores
-from recorder.errors import CorruptError, MissingTickError, RecordingError
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.block import Kind
 from replayer.desync.certificate import tape_digest
 from replayer.extraction.functions import Setting
@@ -28,6 +28,7 @@ from replayer.worlds import Factory
 from sim.kernel.registry import UnknownWorldError, find_world
 
 PART_TICKS = 3000  # Ten keyframes at their ordinary interval, of which the first is full; some seconds of work.
+PART_BYTES = 256 << 20  # Of sampled states: large ones are shared out among workers sooner.
 STOPS = ("", "closed", "ticks", "interrupted", "terminated", "exception")  # Ends that are not the world's own.
 WON, LOST, DREW = "won", "lost", "drew"
 OUTCOMES = ("", WON, LOST, DREW)
@@ -275,16 +276,27 @@ def make_parts(sources: Sequence[Source], request: Request, part_ticks: int | No
 
     Raises ExtractionError for a range without ticks.
     """
-    ticks_min = max(PART_TICKS if part_ticks is None else part_ticks, request.stride)
     parts: list[Part] = []
     for number, source in enumerate(sources):
         with open_source(source) as tape:
             starts = [place.tick for place in tape.keyframes]
+            ticks_min = _part_ticks(tape, request.stride) if part_ticks is None else max(part_ticks, request.stride)
         for first, last in _ranges(source, request):
             for ticks, then, until in _cut(source, first, last, request.stride, starts, ticks_min):
                 begin = first if ticks.start == first else ticks.start + 1
                 parts.append(Part(len(parts), number, ticks, then, begin, until))
     return parts
+
+
+def _part_ticks(tape: Tape, stride: int) -> int:
+    """How many ticks a part has at least: PART_TICKS, or as many as have samples of PART_BYTES, if these are fewer."""
+    for place in tape.keyframes:
+        try:
+            size_bytes = max(1, tape.snapshot(place).layout.size_bytes)
+        except (CorruptError, TornError):
+            continue
+        return max(stride, min(PART_TICKS, PART_BYTES // size_bytes * stride))
+    return max(stride, PART_TICKS)
 
 
 def _ranges(source: Source, request: Request) -> list[tuple[int, int]]:
