@@ -33,7 +33,7 @@ def same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other) or (isinstance(one, set | frozenset) and one == other)
 
 
-@pytest.mark.parametrize("value", PLAIN, ids=repr)
+@pytest.mark.parametrize("value", PLAIN, ids=[f"{n}-{type(v).__name__}" for n, v in enumerate(PLAIN)])  # Sets vary.
 def test_a_value_comes_back_with_its_type(value: Any) -> None:
     """Type, content, order of dicts, sign of zero; and is written the same again."""
     encoded = encode_value(value)
