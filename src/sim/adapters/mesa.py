@@ -10,8 +10,7 @@ import importlib.metadata
 import itertools
 import warnings
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import mesa
 import numpy as np
@@ -21,6 +20,7 @@ from sim.adapters.mesa_graph import agents_of, dump_model, events_of, find_place
 from sim.adapters.mesa_loading import load_model, rewire
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
+from sim.adapters.stand_in import StandIn
 from sim.kernel.level import Level
 from sim.kernel.schema import Blob, Field, Schema, Table
 from sim.kernel.state import State
@@ -167,13 +167,13 @@ class MesaSimulation:
         }
 
 
-class RecordedModel:
+class RecordedModel(StandIn):
     """What stands for a recorded model: its step is recorded, all else is read from the model."""
 
     def __init__(self, simulation: MesaSimulation, tape: Any) -> None:
         """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        super().__init__(simulation.model, tape)
         self.model = simulation.model
-        self.tape = tape
 
     def step(self, **arguments: Any) -> Any:
         """One step of the model, or one unit of its simulator's time, recorded, arguments and all."""
@@ -192,21 +192,6 @@ class RecordedModel:
         """Steps until the model says that it no longer runs."""
         while self.model.running:
             self.step()
-
-    def close(self, outcome: Any = None) -> None:
-        """Close the tape."""
-        self.tape.close(outcome)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["model"], name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.tape.__exit__(kind, error, traceback)
 
 
 def _step_of(model: Any) -> Any:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -18,6 +17,7 @@ from sim.adapters.captured import CapturedState
 from sim.adapters.mujoco_data import Bridge
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Report
+from sim.adapters.stand_in import StandIn
 from sim.kernel.level import Level
 from sim.kernel.state import State
 
@@ -105,13 +105,13 @@ class MujocoSimulation:
         }
 
 
-class RecordedData:
+class RecordedData(StandIn):
     """What stands for a recorded MjData: its step is recorded, all else is the data's own."""
 
     def __init__(self, simulation: MujocoSimulation, tape: Any) -> None:
         """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        super().__init__(simulation.data, tape)
         self.data, self.model = simulation.data, simulation.model
-        self.tape = tape
         self._simulation = simulation
 
     def step(self, ctrl: Any = None, count: int = 1) -> None:
@@ -123,21 +123,6 @@ class RecordedData:
     def reset(self, keyframe: int | None = None) -> None:
         """mj_resetData, or to a keyframe of the model, and mj_forward; recorded: an episode begins."""
         self.tape.step({"reset": None, "keyframe": keyframe})
-
-    def close(self, outcome: Any = None) -> None:
-        """Close the tape."""
-        self.tape.close(outcome)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["data"], name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.tape.__exit__(kind, error, traceback)
 
 
 def _player(simulation: Any, seed: int) -> Callable[[], Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
@@ -12,6 +11,7 @@ from sim.adapters.captured import CapturedState
 from sim.adapters.generators import is_generator
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Report
+from sim.adapters.stand_in import StandIn
 from sim.adapters.structure import Said
 from sim.kernel.level import Level
 from sim.kernel.state import State
@@ -114,32 +114,16 @@ class PlainObjectSimulation:
         }
 
 
-class RecordedObject:
+class RecordedObject(StandIn):
     """What stands for a recorded object: its step is recorded, all else is the object's own."""
 
     def __init__(self, simulation: PlainObjectSimulation, tape: Any) -> None:
         """tape: what it is recorded by, with step(inputs) and close(outcome)."""
-        self._subject = simulation.subject
-        self.tape = tape
+        super().__init__(simulation.subject, tape)
 
     def step(self, inputs: Any = None) -> Any:
         """As the object's, recorded."""
         return self.tape.step(inputs)
-
-    def close(self, outcome: Any = None) -> None:
-        """Close the tape."""
-        self.tape.close(outcome)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._subject, name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.tape.__exit__(kind, error, traceback)
 
 
 def fields_from_plain(plain: Any) -> Fields:
