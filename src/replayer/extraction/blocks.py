@@ -131,7 +131,8 @@ class Rows:
         shape = self._shapes[name]
         if shape.dtype == "text":
             texts = self._labels[name]
-            return Labels(texts, np.array([texts.index(value) for value in values], np.int32))
+            codes = {text: code for code, text in enumerate(texts)}
+            return Labels(texts, np.array([codes[value] for value in values], np.int32))
         if shape.is_list:
             empty = np.zeros((0, *shape.shape), shape.dtype)
             return Lists(np.concatenate([*values, empty]), np.array([len(value) for value in values], np.int64))

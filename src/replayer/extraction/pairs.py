@@ -63,6 +63,7 @@ class Pairs:
         self._source, self._request = source, request
         self._rows = Rows("pairs", labels)
         self._agents = [_acting(setting, request, agent, encodings) for agent in agents]
+        self._needs_own = request.mode == "inputs" or RAW in encodings
         self._begun: tuple[int, _Begun] | None = None
         self._lists: set[str] = set()  # Columns whose lengths may differ.
 
@@ -81,7 +82,7 @@ class Pairs:
         assert self._begun is not None
         begun = self._begun[1]
         for agent in self._agents:
-            own = agent.own(inputs, state)
+            own = agent.own(inputs, state) if self._needs_own else None  # It may cost a look through the state.
             if own is not None and not (isinstance(own, list | tuple | dict | str) and not own):
                 begun.acted.add(agent.name)
             if agent.encode:
