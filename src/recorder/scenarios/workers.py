@@ -14,6 +14,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
 from recorder.errors import RecordingWarning
+from recorder.interrupts import interrupts_held_back
 from recorder.orphans import end_with_parent
 
 Task = TypeVar("Task")
@@ -107,8 +108,9 @@ def run_in(
                     continue
                 except Exception as error:  # noqa: BLE001 - of an executor of the user's: it is that task's result.
                     result = failed(under_way[future], error)
-                keep(result)
-                del under_way[future]
+                with interrupts_held_back():  # Between the two it would be kept once more.
+                    keep(result)
+                    del under_way[future]
     except KeyboardInterrupt:
         for future in under_way:
             if not future.cancel() and future.done() and future.exception() is None:

@@ -77,6 +77,21 @@ def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
     assert len(list(folder.glob("*.tape"))) == 5
 
 
+def test_an_interrupt_while_a_record_is_kept() -> None:
+    """It is kept once, and nothing more is begun."""
+    told: list[int] = []
+
+    def finished(record: RunRecord) -> None:
+        told.append(record.index)
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)  # Time for what would come at once.
+
+    with pytest.raises(KeyboardInterrupt):
+        run_many(jobs_of(3), workers=2, finished=finished)
+    assert told
+    assert len(told) == len(set(told))
+
+
 def test_jobs_of_one_index() -> None:
     """They are refused before any of them runs."""
     first = jobs_of(1)[0]
