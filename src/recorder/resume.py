@@ -140,12 +140,13 @@ def _forget_what_follows_torn_blocks(assembled: Assembled) -> None:
 
 
 def _begun_segment(assembled: Assembled, sources: Sequence[Source]) -> int | None:
-    """The number of a last segment whose META is not written yet: nothing of the run is in it."""
-    written = [segment.number for segment in assembled.recording.segments if segment.contents.entries]
-    following = [one.number for one in sources if written and one.number > written[-1]]
+    """The number of a last segment whose META is not yet there: nothing of the run in it counts."""
+    last = max(assembled.described, default=-1)
+    following = [one.number for one in sources if last >= 0 and one.number > last]
     own = {segment.number for segment in assembled.recording.segments}
     own |= {damage.segment for damage in assembled.damages if damage.offset == 0}  # Without one sound block.
-    return following[0] if len(following) == 1 and following[0] == written[-1] + 1 and following[0] in own else None
+    own -= {damage.segment for damage in assembled.damages if not damage.torn}
+    return following[0] if following == [last + 1] and following[0] in own else None
 
 
 def _take_away(files: Files, io: IO, number: int) -> None:

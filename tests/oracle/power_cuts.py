@@ -131,7 +131,7 @@ def check_cut(
     image = powerless(files.history, count, numbers, whole=before_sync)
     durable_tick = max((tick for operations, tick in synced.items() if operations <= count), default=-1)
     try:
-        assembled = _assemble(image)
+        assembled = assembled_in(image)
     except NoTapeError as error:
         return None if durable_tick < 0 else f"nothing can be opened, tick {durable_tick} was durable: {error}"
     except RecordingError as error:
@@ -142,7 +142,8 @@ def check_cut(
         return f"reading raised {type(error).__name__}: {error}"
 
 
-def _assemble(image: Image) -> Assembled:
+def assembled_in(image: Image) -> Assembled:
+    """The recording on such a disk. Raises RecordingError, NoTapeError if there is none."""
     sources = [
         Source(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in sorted(image.segments.items())

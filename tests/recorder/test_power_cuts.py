@@ -9,8 +9,11 @@ import random
 
 import pytest
 
+from recorder.resume import resume_in
+
+from oracle.crash_images import Image, powerless
 from oracle.fake_files import MemoryFiles
-from oracle.power_cuts import RUNS, Run, check_cut, record_run
+from oracle.power_cuts import RUNS, TICKS, Adder, Run, assembled_in, check_cut, record_run
 
 CUTS_AT_EACH_OPERATION = 6
 
@@ -31,6 +34,31 @@ def test_synced_is_recovered_and_recovered_is_true(name: str) -> None:
         for _ in range(CUTS_AT_EACH_OPERATION):
             problem = check_cut(files, live, synced_ticks, count, numbers, is_ring=RUNS[name].keep is not None)
             assert problem is None, f"{problem} (seed {seed}, operation {count})"
+
+
+def test_a_recording_goes_on_after_a_power_cut_while_a_file_took_over_from_a_failed_sync() -> None:
+    """The end of the file before may be torn then, and the start of the new one lost: that is no damage."""
+    files, live, synced_ticks = record_run(RUNS["failing sync"])
+    failed = next(place for place, one in enumerate(files.history) if one.kind == "failed_fdatasync")
+    both = 0
+    for count in range(failed + 2, failed + 6):
+        for seed in range(40):
+            image = powerless(files.history, count, random.Random(seed))
+            if not {0, 1} <= {damage.segment for damage in assembled_in(image).damages}:
+                continue
+            both += 1
+            disk = image.files()
+            with resume_in(disk, "memory", Adder()) as tape:
+                reached = tape.tick
+                assert reached >= max(tick for done, tick in synced_ticks.items() if done <= count)
+                for tick in range(reached + 1, TICKS + 1):
+                    tape.step(live[tick][0])
+            found = assembled_in(Image({n: bytes(data) for n, data in disk.segments.items()}, b"", {}))
+            assert found.status == "intact", (count, seed)
+            assert [found.recording.frame(tick).state_hash for tick in range(1, TICKS + 1)] == [
+                state_hash for _, (_, state_hash) in sorted(live.items())[1:]
+            ]
+    assert both > 2
 
 
 def test_the_machine_can_find_something() -> None:

@@ -58,6 +58,7 @@ class Assembled:
         damages: of all segments, by segment and offset.
         missing_segments: numbers that should be there.
         final: whether the last segment is sealed and says that the tape ends there.
+        described: the numbers of those segments of which META is known: the others may have been only begun.
     """
 
     recording: Recording
@@ -66,6 +67,7 @@ class Assembled:
     damages: list[Damage]
     missing_segments: list[int]
     final: bool
+    described: set[int]
 
     @property
     def status(self) -> str:
@@ -105,10 +107,10 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     damages += [damage for damage in broken_links(segments) if damage.segment not in spoiled]
     numbers = {segment.number for segment in segments}
     abandoned = {segment.number for segment in segments if segment.clip is not None}
-    # An index that is believed lists something; only what was found by hopping may be empty.
-    written = [segment.number for segment in segments if segment.contents.by_index or segment.contents.entries]
+    described = {segment.number for segment, meta in zip(segments, metas, strict=True) if meta}
     for place, damage in enumerate(damages):
-        if damage.torn and written and damage.segment < written[-1]:  # A segment follows: this was made durable.
+        # A segment follows: this was made durable. Without its META, that may have taken over from a failed sync.
+        if damage.torn and damage.segment < max(described, default=0):
             damages[place] = attrs.evolve(damage, torn=False)
     replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if _after(meta) == 0}
     damages += [damage for damage in refused if damage.segment not in replaced]
@@ -126,6 +128,7 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
         damages=sorted(damages, key=lambda damage: (damage.segment, damage.offset)),
         missing_segments=missing,
         final=final,
+        described=described,
     )
 
 
