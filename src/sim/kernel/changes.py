@@ -58,6 +58,19 @@ class ChangeSource(Protocol):
         """Stop tracking."""
 
 
+class MarkTaker(Protocol):
+    """Whom a state tells of each mark."""
+
+    def mark(self, name: str, rows: Any) -> None:
+        """Rows of a field were written: flat numbers; None is all."""
+
+    def mark_everything(self) -> None:
+        """All rows of all fields were."""
+
+    def start_over(self, layout: Layout) -> None:
+        """The state has another layout."""
+
+
 class ChangeMarks:
     """The change masks of one consumer: one flag a row and field."""
 
@@ -114,7 +127,7 @@ class MarkedChanges:
 
     def close(self) -> None:
         """See ChangeSource."""
-        self._state.detach_marks(self._marks)
+        self._state.detach(self._marks)
 
 
 class ScannedChanges:

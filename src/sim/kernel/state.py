@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.changes import ChangeMarks, comparable
+from sim.kernel.changes import ChangeMarks, MarkTaker, comparable
 from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 
@@ -107,7 +107,7 @@ class State:
         capacities: rows of each table and bytes of each blob to make room for; the schema's own by default.
         Raises ValueError as make_layout does.
         """
-        self._marks: list[ChangeMarks] = []
+        self._marks: list[MarkTaker] = []
         self._adopt(make_layout(schema, capacities))
 
     def _adopt(self, layout: Layout) -> None:
@@ -317,11 +317,15 @@ class State:
     def attach_marks(self) -> ChangeMarks:
         """Give a consumer change masks of its own; from now on every mark reaches them too."""
         marks = ChangeMarks(self.layout)
-        self._marks.append(marks)
+        self.attach(marks)
         return marks
 
-    def detach_marks(self, marks: ChangeMarks) -> None:
-        """Stop feeding marks that attach_marks gave."""
+    def attach(self, marks: MarkTaker) -> None:
+        """Let every mark reach another one, too."""
+        self._marks.append(marks)
+
+    def detach(self, marks: MarkTaker) -> None:
+        """Stop feeding what attach or attach_marks took."""
         self._marks.remove(marks)
 
 

@@ -179,7 +179,7 @@ def test_a_write_that_fails_changes_nothing(rows: Any, values: Any, error: type,
     marks = state.attach_marks()
     marks.clear()
     if not tracked:
-        state.detach_marks(marks)
+        state.detach(marks)
     before = state.arena.tobytes()
 
     with pytest.raises(error):
