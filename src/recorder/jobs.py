@@ -17,6 +17,7 @@ class KeyframeJob:
         baseline: the last full state; the state itself for a full keyframe.
         changes: what may differ from the baseline; None for a full keyframe.
         rotate: begin a new segment with it.
+        begins_log: changes of the ticks that follow are recorded, too, and come upon it.
     """
 
     tick: int
@@ -24,6 +25,7 @@ class KeyframeJob:
     baseline: Snapshot
     changes: Changes | None
     rotate: bool = False
+    begins_log: bool = False
 
     @property
     def size_bytes(self) -> int:

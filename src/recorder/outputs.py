@@ -14,6 +14,8 @@ from recorder.format.events import encode_tick
 from recorder.format.telemetry import Row, make_row
 from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, ask_for_events, inner_of, tells_unasked
+from sim.kernel.state import State
+from sim.kernel.tick_changes import TickChanges, TickSource
 
 
 @attrs.define(eq=False)
@@ -23,11 +25,13 @@ class TickOutput:
     Attributes:
         row: of figures; None if the simulation gives none.
         events: as an EVENTS block has them, empty if nothing happened; None if the simulation tells of none.
+        changes: of the state; None if they are not recorded, or not known.
         frame: of the tick; empty for the tick that a recording starts with.
     """
 
     row: Row | None
     events: bytes | None
+    changes: TickChanges | None = None
     frame: bytes = b""
 
     def beside(self, frame: bytes) -> Self:
@@ -37,28 +41,35 @@ class TickOutput:
 
     def __len__(self) -> int:
         """How many bytes wait with it."""
-        return len(self.frame) + len(self.events or b"")
+        changes_bytes = self.changes.size_bytes if self.changes is not None else 0
+        return len(self.frame) + len(self.events or b"") + changes_bytes
 
 
 class Outputs:
     """Asks a simulation for what it gives out."""
 
-    def __init__(self, simulation: Simulation, *, events: bool) -> None:
+    def __init__(self, simulation: Simulation, *, events: bool, changes: TickSource | None) -> None:
+        self._simulation = simulation
+        self._changes = changes
+        self.wants_full = False  # Whether what changes is not known until there is another full keyframe.
         self._telemetry: Callable[[], Any] | None = getattr(simulation, "telemetry", None)
         self._events = ask_for_events(simulation) if events else None
         self._name = type(inner_of(simulation)).__name__
         self._encoder = PlainEncoder()
 
     @classmethod
-    def of(cls, simulation: Simulation, event_stream: Any = None) -> Self | None:
+    def of(
+        cls, simulation: Simulation, event_stream: Any = None, make_changes: Callable[[State], TickSource] | None = None
+    ) -> Self | None:
         """What asks this simulation; None if it gives nothing out, which is then all that a tick pays for.
 
         event_stream: as in META, whether it is asked for events; None, or what a tape may say else, leaves it to the
-        simulation.
+        simulation. make_changes: what tells of the changes of each tick, where they are recorded.
         """
         wanted = event_stream if isinstance(event_stream, bool) else tells_unasked(simulation)
-        found = cls(simulation, events=wanted)
-        return None if found._telemetry is None and found._events is None else found
+        changes = make_changes(simulation.state) if make_changes is not None else None
+        found = cls(simulation, events=wanted, changes=changes)
+        return None if found._telemetry is None and found._events is None and changes is None else found
 
     def take(self, tick: int, *, made: bool = True) -> TickOutput:
         """What the tick has brought; made: just now, else what happened in it is no longer known.
@@ -66,7 +77,23 @@ class Outputs:
         Raises TypeError or ValueError for what cannot be recorded, and whatever the simulation raises.
         """
         row = make_row(tick, self._telemetry()) if self._telemetry is not None else None
-        return TickOutput(row, self._encoded(tick) if made and self._events is not None else None)
+        events = self._encoded(tick) if made and self._events is not None else None
+        if self._changes is None:
+            return TickOutput(row, events)
+        changes = self._changes.take(self._simulation.state)
+        self.wants_full = changes is None
+        return TickOutput(row, events, changes)
+
+    def begin_anew(self) -> None:
+        """There is a full keyframe of the state as it is: changes are told from here on."""
+        if self._changes is not None:
+            self._changes.reset(self._simulation.state)
+            self.wants_full = False
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self._changes is not None:
+            self._changes.close()
 
     def _encoded(self, tick: int) -> bytes:
         assert self._events is not None

@@ -13,10 +13,9 @@ Invariants:
 from __future__ import annotations
 
 import os
-import time
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,6 +35,7 @@ from recorder.journal import Journal
 from recorder.logfile import TapeFiles
 from recorder.outputs import Outputs
 from recorder.peers import PeerHashes
+from recorder.rotation import Rotation
 from recorder.session import (
     Resumed,
     Session,
@@ -46,17 +46,15 @@ from recorder.session import (
     exception_text,
     new_run_id,
 )
-from recorder.settings import Durability, OnError, ensure_arguments, make_settings
-from recorder.tracking import ChangeTracking, find_source
+from recorder.settings import Durability, Mode, OnError, ensure_arguments, make_settings
+from recorder.tracking import ChangeTracking, Sources, find_source
 from recorder.writer import Writer
-from sim.kernel.changes import ChangeSource
 from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, as_simulation
-from sim.kernel.state import Snapshot, State
+from sim.kernel.state import Snapshot
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
-RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
 
 
 class Recorder:
@@ -77,6 +75,7 @@ class Recorder:
         split: int | str | None = None,
         deterministic: bool = False,
         blame: Blame = "auto",
+        mode: Mode = "events",
         events: bool | None = None,
         run_id: bytes | None = None,
         notes: Mapping[str, Any] | None = None,
@@ -100,6 +99,8 @@ class Recorder:
                 from the content. A power cut, and a kill with durability "block", cost all since the last full block.
             blame: what frames say for a desync: "fields" (16 bits of each field's hash), "phases" (and of the state
                 after each phase), "none", "auto" (fields, up to 1 MiB of state).
+            mode: "events" (inputs and hashes: ticks between keyframes are re-simulated) or "changes" (also what each tick
+                changes: a tick is reached without a step).
             events: whether to record what events() tells; by default where a simulation does unasked (see Simulation).
             run_id: 16 bytes; random by default.
             notes: plain data by name, for META.
@@ -124,7 +125,7 @@ class Recorder:
         adapted = as_simulation(simulation)
         make_source = find_source(adapted, changes)
         baseline = adapted.state.snapshot()
-        described = describe(simulation, adapted, settings, notes, events=events)
+        described = describe(simulation, adapted, settings, notes, mode=mode, events=events)
         meta = encode_small(described, "the description of the world")
         run_id = run_id or new_run_id(meta, baseline, deterministic=deterministic)
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
@@ -157,13 +158,13 @@ class Recorder:
         self,
         path: str | os.PathLike[str],
         simulation: Any,
-        make_source: Callable[[State], ChangeSource],
+        make_source: Sources,
         session: Session,
         baseline: Snapshot,
         resumed: Resumed | None = None,
     ) -> None:
         self.simulation = simulation
-        self._outputs = Outputs.of(simulation, session.described.get("event_stream"))
+        self._logs_changes = session.described.get("mode") == "changes"
         self._load = loads_at_keyframes(simulation)
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
@@ -172,7 +173,7 @@ class Recorder:
         self.tick = session.tick
         self._settings = settings = session.settings
         self._files = session.files
-        self._make_source = make_source
+        self._make_source = make_source.whole
         self._encoder = PlainEncoder()
         self._phase_blame = PhaseBlame(simulation) if settings.blame == "phases" else None
         self._keyframes_skipped = 0
@@ -184,11 +185,13 @@ class Recorder:
         self._next_keyframe_tick = (
             self.tick // settings.keyframe_interval_ticks + 1
         ) * settings.keyframe_interval_ticks
-        self._raw_bytes, self._rotated_from, self._segment_tick, self._segment_s = 0, -1, self.tick, time.monotonic()
         self._journal: Journal | None = None
         self._tracked = simulation.state
         self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
+        make_changes = make_source.ticks if self._logs_changes else None
+        self._outputs = Outputs.of(simulation, session.described.get("event_stream"), make_changes)
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
+        self._rotation = Rotation(settings, self._writer, self.tick)
         try:
             self._put_full(self.tick, baseline.hash(), baseline)
             if self._outputs is not None and not self.tick:
@@ -240,9 +243,10 @@ class Recorder:
                 self._failed_tick = tick  # Also for an interrupt behind it: its frame may or may not have been put.
             raise
         self.tick = tick
-        self._raw_bytes += len(frame)
-        if tick >= self._next_keyframe_tick or self._writer.wants_full:
-            self._put_keyframe(tick, state_hash)
+        self._rotation.raw_bytes += len(frame)
+        wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
+        if wants_full or tick >= self._next_keyframe_tick:
+            self._put_keyframe(tick, state_hash, wants_full=wants_full)
         if self._peers is not None:
             self._peers.arrive(tick, state_hash, state.snapshot)
         return result
@@ -289,6 +293,8 @@ class Recorder:
         self._attention = True
         if not self._writer.seals:
             self._source.close()
+            if self._outputs is not None:
+                self._outputs.close()
         finished = False
         try:
             self._writer.close({"reason": "closed"} if outcome is None else outcome)
@@ -327,7 +333,7 @@ class Recorder:
 
     # --- keyframes
 
-    def _put_keyframe(self, tick: int, state_hash: int) -> None:
+    def _put_keyframe(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
         self._next_keyframe_tick = tick + self._settings.keyframe_interval_ticks
         self._keyframe_number += 1
         if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):
@@ -341,39 +347,25 @@ class Recorder:
             self._force_full = True
         fits = state.layout.hash_seed == self._baseline.layout.hash_seed
         by_cadence = self._keyframe_number % self._settings.full_every == 0
-        rotate = self._is_segment_full(tick)
-        if self._force_full or not fits or by_cadence or rotate or self._writer.wants_full:
+        rotate = self._rotation.is_due(tick)
+        if self._force_full or not fits or by_cadence or rotate or wants_full:
             self._put_full(tick, state_hash, state.snapshot(), rotate=rotate)
         else:
             changes = gather_changes(state.arena, state.layout, self._source.changed_rows())
             job = KeyframeJob(tick, state_hash, self._baseline, changes)
-            self._raw_bytes += job.size_bytes
+            self._rotation.raw_bytes += job.size_bytes
             self._writer.put_keyframe(job)
             if self._load is not None:
                 self._load()
 
-    def _is_segment_full(self, tick: int) -> bool:
-        """Whether the next keyframe should begin a new segment."""
-        settings = self._settings
-        if settings.keep_ticks is not None and (tick - self._segment_tick) * RING_SEGMENTS >= settings.keep_ticks:
-            return True
-        if settings.keep_s is not None:
-            return (time.monotonic() - self._segment_s) * RING_SEGMENTS >= settings.keep_s
-        if settings.split_bytes is None:
-            return False
-        # What the writer has compressed depends on its thread's timing; equal tapes are cut by what was put.
-        if settings.deterministic:
-            return self._raw_bytes >= settings.split_bytes
-        begun = self._writer.segment_number != self._rotated_from  # Else its bytes are those of the one before.
-        return begun and self._writer.segment_bytes >= settings.split_bytes
-
     def _put_full(self, tick: int, state_hash: int, snapshot: Snapshot, *, rotate: bool = False) -> None:
         if rotate:
-            self._rotated_from = self._writer.segment_number
-            self._raw_bytes, self._segment_tick, self._segment_s = 0, tick, time.monotonic()
-        self._raw_bytes += snapshot.layout.size_bytes
-        self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None, rotate))
+            self._rotation.begin(tick)
+        self._rotation.raw_bytes += snapshot.layout.size_bytes
+        self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None, rotate, self._logs_changes))
         self._source.reset(snapshot)
+        if self._outputs is not None:
+            self._outputs.begin_anew()
         self._blames_fields = wants_fields(self._settings.blame, self.simulation.state)
         self._baseline = snapshot
         self._force_full = False

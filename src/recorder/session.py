@@ -13,13 +13,14 @@ import attrs
 
 from recorder.blame import PhaseBlame
 from recorder.environment import describe_environment
+from recorder.format.change_log import ensure_changes_fit
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import RUN_ID_BYTES
 from recorder.format.limits import META_BYTES_MAX
 from recorder.journal import Journal
 from recorder.logfile import Files
 from recorder.segments import SegmentedLog
-from recorder.settings import Settings
+from recorder.settings import MODES, Mode, Settings
 from recorder.writer import Writer
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.keyed_random import GENERATOR_NAME
@@ -75,13 +76,19 @@ def describe(
     settings: Settings,
     notes: Mapping[str, Any] | None,
     *,
+    mode: Mode = "events",
     events: bool | None = None,
 ) -> dict[str, Any]:
     """META: what a reader needs to build the simulation again and to judge a difference.
 
-    events: whether they are to be recorded; None leaves it to the simulation. Raises ValueError if it has none to tell,
-    TypeError for another value.
+    mode: "events" or "changes". events: whether they are to be recorded; None leaves it to the simulation.
+
+    Raises ValueError if it has none to tell, or changes that a tape cannot hold; TypeError for another value.
     """
+    if mode not in MODES:
+        raise ValueError(f'mode={mode!r}: "events" or "changes" was expected')
+    if mode == "changes":
+        ensure_changes_fit(adapted.state.layout)
     origin = getattr(adapted, "origin", None)
     scenario = getattr(adapted, "scenario", None)
     adapter, level = _adapter_of(adapted), level_of(adapted)
@@ -91,7 +98,7 @@ def describe(
         "world": origin.described() if isinstance(origin, Origin) else None,
         **({"scenario": dict(scenario)} if scenario is not None else {}),
         "simulation": adapter["class"] if adapter is not None else f"{named.__module__}.{named.__qualname__}",
-        "mode": "events",
+        "mode": mode,
         **({"level": level.value} if adapter is not None or level is not Level.EXACT else {}),
         **({"adapter": adapter} if adapter is not None else {}),
         "hash": HASH_NAME,

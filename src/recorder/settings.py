@@ -17,6 +17,8 @@ from recorder.format.file_header import RUN_ID_BYTES
 
 Durability = Literal["tick", "block", "none"]
 OnError = Literal["continue", "raise"]
+Mode = Literal["events", "changes"]
+MODES = ("events", "changes")
 
 TICKS_MAX = 10**15  # Thirty years of a million ticks a second; far below what the 64 bits of a tick hold.
 SPLIT_BYTES_MAX = 10**15

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 
-from recorder.format.encoder import Piece, events_piece, frames_piece, telemetry_piece
+from recorder.format.change_log import ChangeEncoder
+from recorder.format.encoder import Piece, changes_pieces, events_piece, frames_piece, telemetry_piece
 from recorder.format.events import encode_events
-from recorder.format.limits import EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
+from recorder.format.limits import CHANGES_RAW_BYTES, EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
 from recorder.format.telemetry import Row, encode_telemetry
 from recorder.outputs import TickOutput
+from sim.kernel.state import Snapshot
+from sim.kernel.tick_changes import TickChanges
 
 
 class WaitingTicks:
@@ -28,6 +31,10 @@ class WaitingTicks:
         self._tells_events = False
         self._events: list[bytes] = []  # Of the ticks that have some.
         self._events_bytes = 0
+        self._changes: list[TickChanges] = []
+        self._changes_bytes = 0
+        self._change_encoder: ChangeEncoder | None = None
+        self._lost_changes = True  # It is not known what those that come would come upon.
 
     def __len__(self) -> int:
         """How many frames wait."""
@@ -37,6 +44,8 @@ class WaitingTicks:
         """Whether a frame, and what its tick has brought, still fit into their blocks."""
         if isinstance(item, TickOutput):
             if self._events and self._events_bytes + len(item.events or b"") > EVENTS_RAW_BYTES:
+                return False
+            if self._changes_bytes >= CHANGES_RAW_BYTES:
                 return False
             item = item.frame
         return self._frames_bytes + len(item) <= FRAMES_RAW_BYTES
@@ -70,6 +79,16 @@ class WaitingTicks:
         if output.events:
             self._events.append(output.events)
             self._events_bytes += len(output.events)
+        if output.changes is None:
+            self._lost_changes = True
+        elif not self._lost_changes:
+            self._changes.append(output.changes)
+            self._changes_bytes += output.changes.size_bytes
+
+    def begin_changes(self, snapshot: Snapshot) -> None:
+        """What changes from here on comes upon this state: that of the last tick that was taken."""
+        self._change_encoder = ChangeEncoder(snapshot.layout, snapshot.arena)
+        self._lost_changes = False
 
     def cut(self) -> list[list[Piece]]:
         """The blocks of all that waits, one group each; nothing waits any more."""
@@ -82,11 +101,14 @@ class WaitingTicks:
                 begin = end
         if self._tells_events:
             groups.append([events_piece(first, encode_events(first, count, self._events))])
+        if self._changes and self._change_encoder is not None:
+            groups.append(changes_pieces(first, self._change_encoder.encode(first, self._changes)))
         self.first_tick += count
         self._frames.clear()
         self._rows.clear()
         self._events.clear()
-        self._frames_bytes = self._events_bytes = 0
+        self._changes.clear()
+        self._frames_bytes = self._events_bytes = self._changes_bytes = 0
         return groups
 
 

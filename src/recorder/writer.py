@@ -364,6 +364,8 @@ class Writer:
             group, self._full_place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline))
             self._lost_full = False
             self._full_count += 1
+            if job.begins_log:
+                self._waiting.begin_changes(job.baseline)
         else:
             if not self._keeps() or self._full_place is None:
                 return

@@ -49,6 +49,7 @@ class Kind(enum.IntEnum):
     EVENTS = OPTIONAL_KIND | 2
     ATTACH = OPTIONAL_KIND | 3
     TELEMETRY = OPTIONAL_KIND | 4
+    CHANGES = OPTIONAL_KIND | 5
 
 
 class Codec(enum.IntEnum):

@@ -145,6 +145,11 @@ def events_piece(first_tick: int, payload: bytes) -> Piece:
     return make_piece(Kind.EVENTS, payload, first_tick)
 
 
+def changes_pieces(first_tick: int, payload: memoryview) -> list[Piece]:
+    """The blocks of what ticks from first_tick on changed."""
+    return _cut(Kind.CHANGES, payload, first_tick, 0, None, None)
+
+
 def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
     """A DROP block: the frames of these ticks could not be kept."""
     payload = encode_plain({"first_tick": first_tick, "last_tick": last_tick, "why": why})

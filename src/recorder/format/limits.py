@@ -10,6 +10,7 @@ BLOCK_RAW_BYTES_MAX = INPUT_BYTES_MAX + FRAMES_RAW_BYTES + 64  # A full FRAMES b
 EVENTS_RAW_BYTES = 256 * 1024  # An EVENTS block is cut here, so that few ticks wait for it, and damage costs few.
 EVENTS_BYTES_MAX = 4 << 20  # The encoded events of one tick.
 EVENTS_PAYLOAD_BYTES_MAX = EVENTS_RAW_BYTES + EVENTS_BYTES_MAX + 64  # More is not put together from pieces.
+CHANGES_RAW_BYTES = 1 << 20  # A CHANGES block is cut here; what one tick changes may be more than that.
 BLOCK_TICKS_MAX = FRAMES_RAW_BYTES  # A frame takes more than one byte.
 KEYFRAME_RAW_BYTES_MAX = 1 << 36  # A state of 64 GiB; pieces beyond that are not joined.
 META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; both have a place in END.
