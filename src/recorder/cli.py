@@ -32,11 +32,12 @@ from recorder.generate_command import generate
 from recorder.going_on import goal_of, plan_for
 from recorder.options import Deterministic, Durability, Events, From, Inputs, Keep, Quiet, Sim, Split, Sync
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
+from recorder.rehearsal import choose_mode
 from recorder.resume import resume as resume_tape
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
 from recorder.scenarios.running import raced_inputs
-from recorder.scenarios.starting import begin_tape, options_of, players_from
+from recorder.scenarios.starting import NO_SETTINGS, begin_tape, options_of, players_from
 from recorder.scenarios.violations import Violations
 from recorder.settings import make_settings
 from sim.kernel.registry import find_world
@@ -79,6 +80,7 @@ def run(
     split: Split = None,
     deterministic: Deterministic = False,
     blame: Literal["auto", "fields", "phases", "none"] = "auto",
+    mode: Literal["events", "changes", "auto"] = "events",
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     inputs: Inputs = None,
     events: Events = None,
@@ -119,6 +121,9 @@ def run(
     blame
         What frames say for the case that a replay parts from them: 16 bits of each field's hash, and of the state after
         each phase; auto is fields, up to 1 MiB of state.
+    mode
+        events (inputs and hashes: a seek re-simulates from a keyframe), changes (also what each tick changes: a seek
+        runs no step), or auto: a second is run beforehand, unrecorded, and what suits it is chosen and said.
     player
         PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.
     realtime
@@ -133,6 +138,12 @@ def run(
     players = _players(loaded, player, start, tick_count, inputs)
     course, notes = _course(loaded, players, inputs, sim), _notes(tick_count, players, inputs)
     settings |= {"deterministic": deterministic, "changes": changes, "events": events}
+    if mode == "auto":
+        choice = choose_mode(loaded.make, _course(loaded, players, inputs, sim).inputs, changes)
+        mode = choice.mode
+        if not quiet:
+            say(f"mode {mode}: {choice.why}")
+    settings["mode"] = mode
     recorder = _start(output, loaded, settings | {"notes": notes}, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     found = Violations(notes)
@@ -207,7 +218,7 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], star
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
     try:
-        make_settings(**{key: value for key, value in settings.items() if key not in {"changes", "notes", "events"}})
+        make_settings(**{key: value for key, value in settings.items() if key not in NO_SETTINGS})
         if start is not None:
             resume_checkpoint(start, simulation)
         if output is None:

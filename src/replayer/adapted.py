@@ -11,24 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from recorder.factories import sim_option
+from replayer.states_only import StatesOnly
 from sim.adapters.plain_object import NAME as PLAIN_OBJECT
 from sim.adapters.plain_object import fields_from_plain
 from sim.adapters.registry import Adapter, NoAdapterError, NotCapturedError, adapter_named
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.schema import Layout
-from sim.kernel.state import State
-
-
-class StatesOnly:
-    """Stands for a simulation that cannot be made here: it holds the states of keyframes, and takes no step."""
-
-    def __init__(self, layout: Layout, why: str) -> None:
-        self.state = State(layout.schema, layout.capacities)
-        self.why = why
-
-    def step(self, _: Any) -> None:
-        """Raises UnknownWorldError, saying what is missing."""
-        raise UnknownWorldError(f"{self.why}; without it only the ticks of keyframes can be shown")
 
 
 def make_adapted(meta: Mapping[str, Any], layout: Layout | None) -> Any:

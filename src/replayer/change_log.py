@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections import OrderedDict
+from collections.abc import Callable
 
 import attrs
 import numpy as np
@@ -18,6 +19,7 @@ from recorder.format.block import Kind
 from recorder.format.change_log import ChangeBlock, decode_changes
 from recorder.format.places import OptionalBlock, optional_blocks
 from recorder.format.recording import Recording
+from sim.kernel.hashing import hash_arena
 from sim.kernel.state import Snapshot, make_arena
 from sim.kernel.tick_changes import flat_words
 
@@ -45,7 +47,7 @@ class ChangeLog:
     """The change log of a tape; of a tape without one it leads nowhere."""
 
     def __init__(self, recording: Recording) -> None:
-        self._recording = recording
+        self.recording = recording
         found = recording.believing_index(lambda: optional_blocks(recording.segments))
         self._blocks = sorted((one for one in found if one.entry.kind == Kind.CHANGES), key=_by_tick)
         self._starts = [one.entry.first_tick for one in self._blocks]
@@ -71,16 +73,67 @@ class ChangeLog:
                 return found
         return None
 
+    def missing_ticks(self) -> list[tuple[int, int]]:
+        """Ranges of ticks, first and final, to which neither a keyframe nor what the ticks changed leads."""
+        missing: list[tuple[int, int]] = []
+        next_tick, last_tick = self.recording.first_tick + 1, self.recording.last_tick
+        keyframes = {place.tick for place in self.recording.keyframes}  # Of a new layout: its tick tells no changes.
+        told = [(block.first_tick, block.last_tick) for n in range(len(self._blocks)) if (block := self._block(n))]
+        for first, last in sorted([*told, *((tick, tick) for tick in keyframes)]):
+            if first > next_tick:
+                missing.append((next_tick, first - 1))
+            next_tick = max(next_tick, last + 1)
+        return [*missing, (next_tick, last_tick)] if next_tick <= last_tick else missing
+
+    def wrong_ticks(self, progress: Callable[[int], None]) -> list[tuple[int, int]]:
+        """Ranges of ticks whose changes, upon the keyframe before, do not give the recorded states.
+
+        Of each stretch between keyframes only what is up to the first wrong one is known: the rest counts as wrong.
+        progress: told at each tick.
+        """
+        wrong: list[tuple[int, int]] = []
+        places = self.recording.keyframes
+        ends = [place.tick for place in places[1:]] + [self.recording.last_tick]
+        for place, end in zip(places, ends, strict=True):
+            try:
+                snapshot = self.recording.snapshot(place)
+            except (CorruptError, TornError, MissingTickError):
+                continue
+            bad = self._first_wrong(place.tick, snapshot, end, progress)
+            if bad is not None:
+                wrong.append((bad, end))
+        return wrong
+
+    def _first_wrong(self, tick: int, start: Snapshot, end: int, progress: Callable[[int], None]) -> int | None:
+        arena = start.arena.copy()
+        words = flat_words(arena, start.layout)
+        while tick < end:
+            blocks = self._blocks_between(tick, tick + 1)
+            if not blocks or blocks[0].layout != start.layout.hash_seed:
+                return None  # Not there, which is another matter.
+            for now in range(tick + 1, min(blocks[0].last_tick, end) + 1):
+                try:
+                    blocks[0].apply(words, now, now)
+                    if hash_arena(start.layout, arena) != self.recording.state_hash(now):
+                        return now
+                except MissingTickError:
+                    pass  # Nobody knows what the state should be.
+                except (CorruptError, TornError):
+                    return now
+                progress(now)
+            tick = min(blocks[0].last_tick, end)
+        return None
+
     def _starts_before(self, tick: int) -> list[tuple[int, Snapshot]]:
         """States that are at hand at or before tick, the nearest first: remembered ones, and the nearest keyframe."""
         near = [one for one in self._known if one[0] <= tick]
-        place = next(self._recording.keyframes_at_or_before(tick), None)
+        place = next(self.recording.keyframes_at_or_before(tick), None)
         if place is None:
             return []
         if any(known >= place.tick for known, _ in near):
             return sorted(near, key=lambda one: -one[0])[:1]
         try:
-            return [(place.tick, self._recording.snapshot(place))]
+            return [(place.tick, self.recording.snapshot(place))]
         except (CorruptError, TornError, MissingTickError):
             return []
 
@@ -132,7 +185,7 @@ class ChangeLog:
             return None
         reached = Snapshot(layout, arena)
         state_hash = reached.hash()
-        if state_hash != self._recording.state_hash(tick):
+        if state_hash != self.recording.state_hash(tick):
             return None
         self._known = [*known, (tick, reached)]
         return Reached(tick, reached, state_hash, start_tick, tick - start_tick)

@@ -19,10 +19,12 @@ import attrs
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.frame import Frame
 from recorder.raised import raised_text
+from replayer.change_log import ChangeLog
+from replayer.states_only import StatesOnly
 from replayer.tape import Tape
 from sim.kernel.level import Level
 from sim.kernel.registry import UnknownWorldError
-from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
+from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of, restore
 from sim.kernel.state import Snapshot, State
 
 NEAR_STATES_MAX = 64  # How many ticks back step_back is a copy instead of a seek.
@@ -55,12 +57,14 @@ class Arrival:
         tick, state_hash: where; the hash is the recorded one and the state's.
         keyframe_tick: the keyframe or remembered state that was the start.
         simulated_ticks: how many steps were run from there.
+        applied_ticks: of how many ticks the changes were taken from the tape instead.
     """
 
     tick: int
     state_hash: int
     keyframe_tick: int
     simulated_ticks: int
+    applied_ticks: int = 0
 
 
 class Cursor:
@@ -71,6 +75,7 @@ class Cursor:
         self.simulation = simulation
         self.tick: int | None = None
         self._near: OrderedDict[int, Snapshot] = OrderedDict()
+        self._log: ChangeLog | None = None
         self._is_canonical = tape.meta.get("level") == Level.CANONICAL.value
         self._loads_at = frozenset(place.tick for place in tape.keyframes) if self._is_canonical else frozenset()
 
@@ -82,12 +87,31 @@ class Cursor:
     def seek(self, tick: int, progress: Progress | None = None) -> Arrival:
         """Go to tick: nearest known state before it, then steps; the recorded hash is checked on arrival.
 
+        Where the tape has the changes of each tick, these lead there; the next tick is a step all the same.
+
         Raises MissingTickError if the tick cannot be reached, MismatchError if the state there is another one,
         SimulationFailedError if the simulation raises on the way.
         """
+        arrival = self._seek_by_log(tick) if self.tape.logs_changes else None
+        if arrival is not None:
+            return arrival
         start = self._nearest(tick)
         self._run_to(tick, progress)
         return self._arrive(tick, start)
+
+    def _seek_by_log(self, tick: int) -> Arrival | None:
+        """Go to tick without a step; None if the tape's changes do not lead there, or should not."""
+        can_step = not isinstance(inner_of(self.simulation), StatesOnly)
+        is_near = self.tick is not None and self.tick <= tick <= self.tick + 1
+        if can_step and (is_near or self._is_canonical):  # A load would change how a canonical run goes on.
+            return None
+        if self._log is None or self._log.recording is not self.tape.recording:
+            self._log = ChangeLog(self.tape.recording)
+        reached = self._log.reach(tick)
+        if reached is None:
+            return None
+        self.put(tick, reached.snapshot)
+        return Arrival(tick, reached.state_hash, reached.start_tick, 0, reached.applied_ticks)
 
     def place_before(self, tick: int) -> int:
         """Stand at the nearest keyframe at or before tick that can be read, and return its tick.

@@ -12,6 +12,7 @@ from recorder.console import bytes_text, counted
 from recorder.errors import UnsupportedVersionError
 from recorder.factories import sim_option
 from recorder.format.gaps import merged
+from replayer.change_log import ChangeLog
 from replayer.episodes import episode_facts, episodes_line, find_episodes
 from replayer.show import plain_text, tick_range, to_json
 from replayer.tape import Tape
@@ -97,6 +98,8 @@ def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
     if tape.has_events:
         facts["events"] = sum(1 for _ in tape.events())
         facts["missing_event_ticks"] = [list(missing) for missing in tape.missing_event_ticks()]
+    if tape.logs_changes:
+        facts["ticks_without_changes"] = [list(missing) for missing in ChangeLog(tape.recording).missing_ticks()]
     known = {str(damage.as_error()) for damage in tape.damages}
     facts["damaged_blocks"] = [str(problem) for problem in problems if str(problem) not in known]
     if problems:
@@ -149,6 +152,8 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
         f"every {facts['keyframe_interval_ticks']} ticks"
     )
+    if facts["mode"] == "changes":
+        yield "  mode: changes (what each tick changed is on the tape: a seek runs no step)"
     if facts["adapter"] is not None:
         yield f"  adapter: {facts['adapter']}, level {facts['level']}"
     if facts["episodes"]:
@@ -194,6 +199,8 @@ def _losses(facts: dict[str, Any]) -> Iterator[str]:
         before = bisect.bisect_right(starts, (first, last)) - 1
         if before < 0 or not starts[before][0] <= first <= last <= starts[before][1]:
             yield f"  missing: {tick_range(first, last)}"
+    for first, last in facts.get("ticks_without_changes", []):
+        yield f"  without changes: {tick_range(first, last)}; they are reached by re-simulating"
     for first, last in facts.get("missing_event_ticks", []):
         yield f"  without events: {tick_range(first, last)}; replayer.events.rebuild_events makes them again"
     for number in facts["missing_segments"]:

@@ -32,17 +32,24 @@ def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, An
         "state_hash": f"{report.state_hash:016x}",
         "keyframe_tick": report.keyframe_tick,
         "simulated_ticks": report.simulated_ticks,
+        "applied_ticks": report.applied_ticks,
         "milliseconds": round(report.milliseconds, 3),
         "summary": summary,
         "fields": to_json(fields),
     }
 
 
+def _way(report: SeekReport) -> str:
+    if report.applied_ticks:
+        return f"the changes of {counted(report.applied_ticks, 'tick')} applied"
+    return f"{counted(report.simulated_ticks, 'tick')} re-simulated"
+
+
 def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
     """Print how a seek went and what the state is like."""
     print(
         f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
-        f"{counted(report.simulated_ticks, 'tick')} re-simulated, {report.milliseconds:.1f} ms"
+        f"{_way(report)}, {report.milliseconds:.1f} ms"
     )
     print(f"  state hash: {report.state_hash:016x}, as recorded")
     for name, text in summary.items():

@@ -221,6 +221,11 @@ class Tape:
         return join_telemetry(found)
 
     @property
+    def logs_changes(self) -> bool:
+        """Whether it was recorded with what each tick changed: mode "changes"."""
+        return self.meta.get("mode") == "changes"
+
+    @property
     def has_events(self) -> bool:
         """Whether the recorded simulation told what happened in its ticks."""
         return self.meta.get("event_stream") is True or bool(event_blocks(self.recording))

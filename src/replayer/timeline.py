@@ -39,6 +39,7 @@ class SeekReport:
         state_hash: of the state there, equal to the recorded one; shown in hexadecimal.
         keyframe_tick: the state it started from: a keyframe, or one still in memory.
         simulated_ticks: steps run from there.
+        applied_ticks: ticks whose changes were taken from the tape instead.
         milliseconds: it took, in all.
     """
 
@@ -47,6 +48,7 @@ class SeekReport:
     keyframe_tick: int
     simulated_ticks: int
     milliseconds: float
+    applied_ticks: int = 0
 
 
 class Timeline:
@@ -161,7 +163,12 @@ class Timeline:
         arrival = self._go(self._cursor, wanted, progress)
         milliseconds = (time.perf_counter() - start_s) * 1e3
         self.last_seek = SeekReport(
-            arrival.tick, arrival.state_hash, arrival.keyframe_tick, arrival.simulated_ticks, milliseconds
+            arrival.tick,
+            arrival.state_hash,
+            arrival.keyframe_tick,
+            arrival.simulated_ticks,
+            milliseconds,
+            arrival.applied_ticks,
         )
         return self.last_seek
 

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
+from replayer.change_log import ChangeLog
 from replayer.cursor import Cursor
 from replayer.desync.apart import earlier_hash
 from replayer.desync.causes import with_causes
@@ -17,6 +18,7 @@ from replayer.desync.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
 from replayer.intervals import Interval, IntervalResult, list_intervals, run_each, run_intervals
 from replayer.seals import check_seals
+from replayer.show import tick_range
 from replayer.tape import Tape
 from replayer.worlds import Factory, make_simulation
 
@@ -105,6 +107,7 @@ def verify_tape(
                 findings, first_bad = [finding], finding.tick
                 break
         problems += tally.problems(problems)
+        problems += _log_problems(tape)
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
         return Report(
             "corrupt" if problems else tape.status,
@@ -182,6 +185,17 @@ class _Tally:
         if unfit:
             problems.append(_keyframes_problem([tick for tick, _ in unfit], unfit[0][1]))
         return problems
+
+
+def _log_problems(tape: Tape) -> list[RecordingError]:
+    """Changes on the tape that do not give the recorded states."""
+    if not tape.logs_changes:
+        return []
+    hint = 'did the simulation write without a mark? record with changes="audit" to find out'
+    return [
+        CorruptError(0, f"the changes of {tick_range(first, last)} do not give the recorded states ({hint})")
+        for first, last in ChangeLog(tape.recording).wrong_ticks(lambda _: None)
+    ]
 
 
 def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingError:

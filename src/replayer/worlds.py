@@ -9,6 +9,7 @@ from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.factories import sim_option
 from recorder.raised import raised_text
 from replayer.adapted import as_recorded, make_adapted
+from replayer.states_only import StatesOnly
 from replayer.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.schema import COUNTS_FIELD, Layout
@@ -46,10 +47,14 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
                 simulation = as_simulation(make_adapted(tape.meta, _first_layout(tape)))
             case _:
                 recorded = tape.meta.get("simulation", "an unknown class")
-                raise UnknownWorldError(
+                why = (
                     f"the tape names no registered world (it was recorded from {recorded}): "
                     f"say which simulation to use, world=… in Python or {sim_option(recorded)} on the command line"
                 )
+                layout = _first_layout(tape) if tape.logs_changes else None
+                if layout is None:
+                    raise UnknownWorldError(why)
+                simulation = as_simulation(StatesOnly(layout, why))
     _ensure_same_fields(tape, simulation)
     return simulation
 

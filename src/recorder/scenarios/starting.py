@@ -29,6 +29,8 @@ DEFAULTS: Mapping[str, Any] = {  # Those of Recorder.
     "blame": "auto",
 }
 
+NO_SETTINGS = frozenset({"changes", "notes", "run_id", "events", "mode"})  # Arguments of Recorder besides.
+
 
 def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, settings: Mapping[str, Any]) -> Recorder:
     """A new tape; one that goes on from a checkpoint begins with its state.
@@ -38,10 +40,12 @@ def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, set
     """
     if start is None:
         return Recorder(tape, simulation, **settings)
-    given = {key: value for key, value in settings.items() if key not in {"changes", "notes", "run_id", "events"}}
+    given = {key: value for key, value in settings.items() if key not in NO_SETTINGS}
     made, tick = make_settings(**{**DEFAULTS, **given}), simulation.tick
     notes = {**settings.get("notes", {}), "checkpoint": tick}
-    described = describe(simulation, simulation, made, notes, events=settings.get("events"))
+    described = describe(
+        simulation, simulation, made, notes, mode=settings.get("mode", "events"), events=settings.get("events")
+    )
     meta, snapshot = encode_small(described, "the description of the world"), simulation.state.snapshot()
     run_id = settings.get("run_id") or new_run_id(meta, snapshot, deterministic=made.deterministic)
     with TapeCopy(tape, run_id, meta) as copy:

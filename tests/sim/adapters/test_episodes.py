@@ -163,7 +163,7 @@ def test_without_the_adapters_package_frames_hashes_and_keyframes_are_shown(tmp_
     assert "CartPoleEnv.state: 4 float64" in seek.stdout
     between = replay("seek", "run.tape", "--tick", "21", folder=tmp_path, without="gymnasium")
     assert between.returncode == 2
-    assert "without it only the ticks of keyframes can be shown" in between.stderr
+    assert "without it only the states that are on the tape can be shown" in between.stderr
     assert "Traceback" not in between.stderr
     verify = replay("verify", "run.tape", folder=tmp_path, without="gymnasium")
     assert verify.returncode == 2
