@@ -154,6 +154,7 @@ types:
             'kind::drop': plain
             'kind::index': index
             'kind::events': events
+            'kind::changes': changes
       - id: padding
         size: (8 - stored_bytes % 8) % 8
     instances:
@@ -246,6 +247,17 @@ types:
         type: plain
         repeat: eos
         doc: For each tick with events an array of two, the tick and the array of its events.
+  changes:
+    seq:
+      - id: head_bytes
+        type: u4
+      - id: head
+        type: plain
+        size: head_bytes
+        doc: A map with first_tick, tick_count, layout and sections.
+      - id: bodies
+        size-eos: true
+        doc: Of each section the counts, the numbers and the words, transposed.
   plain:
     doc: A value of plain data, which is MessagePack with two extension types.
     seq:
@@ -397,6 +409,9 @@ enums:
     132:
       id: telemetry
       doc: Figures of ticks as columns.
+    133:
+      id: changes
+      doc: What ticks changed in the state.
   codec:
     0: none
     1: lz4

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 from collections import OrderedDict
-from collections.abc import Callable
 
 import attrs
 import numpy as np
@@ -85,11 +84,10 @@ class ChangeLog:
             next_tick = max(next_tick, last + 1)
         return [*missing, (next_tick, last_tick)] if next_tick <= last_tick else missing
 
-    def wrong_ticks(self, progress: Callable[[int], None]) -> list[tuple[int, int]]:
+    def wrong_ticks(self) -> list[tuple[int, int]]:
         """Ranges of ticks whose changes, upon the keyframe before, do not give the recorded states.
 
         Of each stretch between keyframes only what is up to the first wrong one is known: the rest counts as wrong.
-        progress: told at each tick.
         """
         wrong: list[tuple[int, int]] = []
         places = self.recording.keyframes
@@ -99,12 +97,12 @@ class ChangeLog:
                 snapshot = self.recording.snapshot(place)
             except (CorruptError, TornError, MissingTickError):
                 continue
-            bad = self._first_wrong(place.tick, snapshot, end, progress)
+            bad = self._first_wrong(place.tick, snapshot, end)
             if bad is not None:
                 wrong.append((bad, end))
         return wrong
 
-    def _first_wrong(self, tick: int, start: Snapshot, end: int, progress: Callable[[int], None]) -> int | None:
+    def _first_wrong(self, tick: int, start: Snapshot, end: int) -> int | None:
         arena = start.arena.copy()
         words = flat_words(arena, start.layout)
         while tick < end:
@@ -120,7 +118,6 @@ class ChangeLog:
                     pass  # Nobody knows what the state should be.
                 except (CorruptError, TornError):
                     return now
-                progress(now)
             tick = min(blocks[0].last_tick, end)
         return None
 

@@ -194,7 +194,7 @@ def _log_problems(tape: Tape) -> list[RecordingError]:
     hint = 'did the simulation write without a mark? record with changes="audit" to find out'
     return [
         CorruptError(0, f"the changes of {tick_range(first, last)} do not give the recorded states ({hint})")
-        for first, last in ChangeLog(tape.recording).wrong_ticks(lambda _: None)
+        for first, last in ChangeLog(tape.recording).wrong_ticks()
     ]
 
 

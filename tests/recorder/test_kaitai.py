@@ -231,6 +231,19 @@ def test_events(kaitai: ModuleType, tmp_path: Path) -> None:
     assert value_of(found[0].payload.ticks) == [0, 1]
 
 
+def test_changes(kaitai: ModuleType, tmp_path: Path) -> None:
+    """Heads are plain data, of the blocks that are not compressed."""
+    path = tmp_path / "run.tape"
+    with Recorder(path, Telling(), keyframe_interval_ticks=1, mode="changes") as tape:
+        for _ in range(17):
+            tape.step()
+    segment = check_segment(kaitai, path.read_bytes())
+    found = [item.block for item in segment.items if item.is_block and item.block.kind.name == "changes"]
+    heads = [value_of(block.payload.head) for block in found if block.codec.name == "none"]
+    assert len(found) == 17
+    assert [set(head) for head in heads] == [{"first_tick", "tick_count", "layout", "sections"}] * len(heads)
+
+
 def test_other_files(kaitai: ModuleType) -> None:
     """A file that is neither has neither a segment nor a journal."""
     found = parse(kaitai, b"PK\3\4" + bytes(100))
