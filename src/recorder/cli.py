@@ -30,7 +30,21 @@ from recorder.courses import Course, course_of, read_players
 from recorder.factories import load_factory
 from recorder.generate_command import generate
 from recorder.going_on import goal_of, plan_for
-from recorder.options import Deterministic, Durability, Events, From, Inputs, Keep, Quiet, Sim, Split, Sync
+from recorder.options import (
+    BlameOption,
+    Changes,
+    Deterministic,
+    Durability,
+    Events,
+    From,
+    Inputs,
+    Keep,
+    Quiet,
+    RunMode,
+    Sim,
+    Split,
+    Sync,
+)
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.rehearsal import choose_mode
 from recorder.resume import resume as resume_tape
@@ -39,7 +53,8 @@ from recorder.scenarios.checkpoints import resume_checkpoint
 from recorder.scenarios.running import raced_inputs
 from recorder.scenarios.starting import NO_SETTINGS, begin_tape, options_of, players_from
 from recorder.scenarios.violations import Violations
-from recorder.settings import make_settings
+from recorder.settings import Mode, make_settings
+from recorder.tracking import ChangeTracking
 from sim.kernel.registry import find_world
 from sim.scenario.load import FOREIGN, Scenario, load_scenario, shipped_scenarios
 
@@ -72,15 +87,15 @@ def run(
     seed: NotNegative | None = None,
     keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,
     full_every: Positive = FULL_EVERY,
-    changes: Literal["auto", "marks", "scan", "audit"] = "auto",
+    changes: Changes = "auto",
     durability: Durability = "tick",
     sync: Sync = None,
     on_error: Literal["continue", "raise"] = "continue",
     keep: Keep = None,
     split: Split = None,
     deterministic: Deterministic = False,
-    blame: Literal["auto", "fields", "phases", "none"] = "auto",
-    mode: Literal["events", "changes", "auto"] = "events",
+    blame: BlameOption = "auto",
+    mode: RunMode = "events",
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     inputs: Inputs = None,
     events: Events = None,
@@ -114,16 +129,8 @@ def run(
         Ticks from one keyframe to the next: how far a seek re-simulates at most.
     full_every
         One keyframe in so many is full, the others are deltas.
-    changes
-        How deltas know what changed: marks, scan, or audit (both, failing where they disagree).
     on_error
         When the disk refuses: continue (in memory, trying again, noting what is lost) or raise.
-    blame
-        What frames say for the case that a replay parts from them: 16 bits of each field's hash, and of the state after
-        each phase; auto is fields, up to 1 MiB of state.
-    mode
-        events (inputs and hashes: a seek re-simulates from a keyframe), changes (also what each tick changes: a seek
-        runs no step), or auto: a second is run beforehand, unrecorded, and what suits it is chosen and said.
     player
         PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.
     realtime
@@ -139,16 +146,21 @@ def run(
     course, notes = _course(loaded, players, inputs, sim), _notes(tick_count, players, inputs)
     settings |= {"deterministic": deterministic, "changes": changes, "events": events}
     if mode == "auto":
-        choice = choose_mode(loaded.make, _course(loaded, players, inputs, sim).inputs, changes)
-        mode = choice.mode
-        if not quiet:
-            say(f"mode {mode}: {choice.why}")
+        mode = _chosen_mode(loaded, _course(loaded, players, inputs, sim), changes, quiet=quiet)
     settings["mode"] = mode
     recorder = _start(output, loaded, settings | {"notes": notes}, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     found = Violations(notes)
     code = _attend(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
     return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
+
+
+def _chosen_mode(loaded: Scenario, course: Course, changes: ChangeTracking, *, quiet: bool) -> Mode:
+    """What suits a scenario, which is said."""
+    choice = choose_mode(loaded.make, course.inputs, changes)
+    if not quiet:
+        say(f"mode {choice.mode}: {choice.why}")
+    return choice.mode
 
 
 def _attend(recorder: Recorder, course: Course, last_tick: int, found: Violations, **how: Any) -> int:

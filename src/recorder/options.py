@@ -44,6 +44,24 @@ Deterministic = Annotated[
         "with --durability block, lose more than they would else.",
     ),
 ]
+Changes = Annotated[
+    Literal["auto", "marks", "scan", "audit"],
+    Parameter(help="How deltas know what changed: marks, scan, or audit (both, failing where they disagree)."),
+]
+BlameOption = Annotated[
+    Literal["auto", "fields", "phases", "none"],
+    Parameter(
+        help="What frames say for the case that a replay parts from them: 16 bits of each field's hash, and of the state "
+        "after each phase; auto is fields, up to 1 MiB of state."
+    ),
+]
+RunMode = Annotated[
+    Literal["events", "changes", "auto"],
+    Parameter(
+        help="events (inputs and hashes: a seek re-simulates from a keyframe), changes (also what each tick changes: a "
+        "seek runs no step), or auto: a second is run beforehand, unrecorded, and what suits it is chosen and said."
+    ),
+]
 Events = Annotated[
     bool | None,
     Parameter(

@@ -46,7 +46,7 @@ from recorder.session import (
     exception_text,
     new_run_id,
 )
-from recorder.settings import Durability, Mode, OnError, ensure_arguments, make_settings
+from recorder.settings import Durability, Mode, OnError, Settings, ensure_arguments, make_settings
 from recorder.tracking import ChangeTracking, Sources, find_source
 from recorder.writer import Writer
 from sim.kernel.plain_data import PlainEncoder
@@ -126,18 +126,29 @@ class Recorder:
         make_source = find_source(adapted, changes)
         baseline = adapted.state.snapshot()
         described = describe(simulation, adapted, settings, notes, mode=mode, events=events)
-        meta = encode_small(described, "the description of the world")
-        run_id = run_id or new_run_id(meta, baseline, deterministic=deterministic)
-        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
-        try:
-            session = create_session(TapeFiles(path), encoder, described, settings)
-        except OSError as error:
-            error.filename = error.filename or os.fspath(path)
-            raise
+        session = self._create(path, described, settings, baseline, run_id)
         try:
             self._start(path, adapted, make_source, session, baseline)
         except BaseException:
             session.files.discard()  # Or the next try would find a tape that holds nothing.
+            raise
+
+    @staticmethod
+    def _create(
+        path: str | os.PathLike[str],
+        described: dict[str, Any],
+        settings: Settings,
+        baseline: Snapshot,
+        run_id: bytes | None,
+    ) -> Session:
+        """The files of a new tape. Raises OSError, TypeError or ValueError; there is no file then."""
+        meta = encode_small(described, "the description of the world")
+        run_id = run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
+        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
+        try:
+            return create_session(TapeFiles(path), encoder, described, settings)
+        except OSError as error:
+            error.filename = error.filename or os.fspath(path)
             raise
 
     @classmethod
