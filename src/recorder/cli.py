@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import attrs
 from cyclopts import App, Parameter
@@ -39,8 +39,10 @@ from recorder.options import (
     From,
     Inputs,
     Keep,
+    OnErrorOption,
     Quiet,
     RunMode,
+    SeekBudgetOption,
     Sim,
     Split,
     Sync,
@@ -87,10 +89,11 @@ def run(
     seed: NotNegative | None = None,
     keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,
     full_every: Positive = FULL_EVERY,
+    seek_budget: SeekBudgetOption = None,
     changes: Changes = "auto",
     durability: Durability = "tick",
     sync: Sync = None,
-    on_error: Literal["continue", "raise"] = "continue",
+    on_error: OnErrorOption = "continue",
     keep: Keep = None,
     split: Split = None,
     deterministic: Deterministic = False,
@@ -129,8 +132,6 @@ def run(
         Ticks from one keyframe to the next: how far a seek re-simulates at most.
     full_every
         One keyframe in so many is full, the others are deltas.
-    on_error
-        When the disk refuses: continue (in memory, trying again, noting what is lost) or raise.
     player
         PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.
     realtime
@@ -141,6 +142,7 @@ def run(
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
+    settings["seek_budget_ms"] = seek_budget
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = _players(loaded, player, start, tick_count, inputs)
     course, notes = _course(loaded, players, inputs, sim), _notes(tick_count, players, inputs)

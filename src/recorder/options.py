@@ -44,6 +44,13 @@ Deterministic = Annotated[
         "with --durability block, lose more than they would else.",
     ),
 ]
+SeekBudgetOption = Annotated[
+    float | None,
+    Parameter(
+        help="Milliseconds that a seek may take: keyframes come as far apart as the measured cost of steps allows, and not "
+        "every --keyframe-interval ticks."
+    ),
+]
 Changes = Annotated[
     Literal["auto", "marks", "scan", "audit"],
     Parameter(help="How deltas know what changed: marks, scan, or audit (both, failing where they disagree)."),
@@ -54,6 +61,10 @@ BlameOption = Annotated[
         help="What frames say for the case that a replay parts from them: 16 bits of each field's hash, and of the state "
         "after each phase; auto is fields, up to 1 MiB of state."
     ),
+]
+OnErrorOption = Annotated[
+    Literal["continue", "raise"],
+    Parameter(help="When the disk refuses: continue (in memory, trying again, noting what is lost) or raise."),
 ]
 RunMode = Annotated[
     Literal["events", "changes", "auto"],

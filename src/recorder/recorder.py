@@ -13,6 +13,7 @@ Invariants:
 from __future__ import annotations
 
 import os
+import time
 import warnings
 import weakref
 from collections.abc import Mapping
@@ -25,8 +26,6 @@ from recorder.canonical import loads_at_keyframes
 from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.forks import refuse_after_fork
-from recorder.format.encoder import SegmentEncoder
-from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.keyframe import gather_changes
 from recorder.inputs import encode_inputs
@@ -36,17 +35,17 @@ from recorder.logfile import TapeFiles
 from recorder.outputs import Outputs
 from recorder.peers import PeerHashes
 from recorder.rotation import Rotation
+from recorder.seek_budget import SeekBudget
 from recorder.session import (
     Resumed,
     Session,
     abandon_writer,
-    create_session,
     describe,
     encode_small,
     exception_text,
-    new_run_id,
+    new_session,
 )
-from recorder.settings import Durability, Mode, OnError, Settings, ensure_arguments, make_settings
+from recorder.settings import TICKS_MAX, Durability, Mode, OnError, ensure_arguments, make_settings
 from recorder.tracking import ChangeTracking, Sources, find_source
 from recorder.writer import Writer
 from sim.kernel.plain_data import PlainEncoder
@@ -67,6 +66,7 @@ class Recorder:
         *,
         keyframe_interval_ticks: int = KEYFRAME_INTERVAL_TICKS,
         full_every: int = FULL_EVERY,
+        seek_budget_ms: float | None = None,
         changes: ChangeTracking = "auto",
         durability: Durability = "tick",
         sync: str | None = None,
@@ -87,6 +87,7 @@ class Recorder:
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
             keyframe_interval_ticks: from one keyframe to the next, at least 1.
             full_every: one keyframe of so many is full.
+            seek_budget_ms: put keyframes as far apart as lets a seek take about so long, instead of at that interval.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
                 baseline), "audit" (both; UnmarkedWriteError where they disagree), "auto" (marks if it ``marks_writes``).
             durability: what a kill may cost: "tick" (nothing, by a journal beside the tape), "block" (up to a second; see
@@ -121,34 +122,17 @@ class Recorder:
             split=split,
             deterministic=deterministic,
             blame=blame,
+            seek_budget_ms=seek_budget_ms,
         )
         adapted = as_simulation(simulation)
         make_source = find_source(adapted, changes)
         baseline = adapted.state.snapshot()
         described = describe(simulation, adapted, settings, notes, mode=mode, events=events)
-        session = self._create(path, described, settings, baseline, run_id)
+        session = new_session(TapeFiles(path), path, described, settings, baseline, run_id)
         try:
             self._start(path, adapted, make_source, session, baseline)
         except BaseException:
             session.files.discard()  # Or the next try would find a tape that holds nothing.
-            raise
-
-    @staticmethod
-    def _create(
-        path: str | os.PathLike[str],
-        described: dict[str, Any],
-        settings: Settings,
-        baseline: Snapshot,
-        run_id: bytes | None,
-    ) -> Session:
-        """The files of a new tape. Raises OSError, TypeError or ValueError; there is no file then."""
-        meta = encode_small(described, "the description of the world")
-        run_id = run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
-        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
-        try:
-            return create_session(TapeFiles(path), encoder, described, settings)
-        except OSError as error:
-            error.filename = error.filename or os.fspath(path)
             raise
 
     @classmethod
@@ -193,9 +177,8 @@ class Recorder:
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # Whether a call has to look for what is wrong before it does anything.
         self._keyframe_number = 0
-        self._next_keyframe_tick = (
-            self.tick // settings.keyframe_interval_ticks + 1
-        ) * settings.keyframe_interval_ticks
+        self._interval_ticks = settings.keyframe_interval_ticks if settings.seek_budget_ms is None else TICKS_MAX
+        self._next_keyframe_tick = (self.tick // self._interval_ticks + 1) * self._interval_ticks
         self._journal: Journal | None = None
         self._tracked = simulation.state
         self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
@@ -203,6 +186,8 @@ class Recorder:
         self._outputs = Outputs.of(simulation, session.described.get("event_stream"), make_changes)
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         self._rotation = Rotation(settings, self._writer, self.tick)
+        budget_ms = settings.seek_budget_ms
+        self._budget = SeekBudget(budget_ms, self._writer.tell) if budget_ms is not None else None
         try:
             self._put_full(self.tick, baseline.hash(), baseline)
             if self._outputs is not None and not self.tick:
@@ -236,6 +221,7 @@ class Recorder:
         if self._attention or self._writer.signal:
             self._ensure_usable()
         tick = self.tick + 1
+        start_ns = time.perf_counter_ns() if self._budget is not None else 0
         encoded = encode_inputs(self._encoder, inputs, tick)
         try:
             phases = self._phase_blame
@@ -256,8 +242,11 @@ class Recorder:
         self.tick = tick
         self._rotation.raw_bytes += len(frame)
         wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
-        if wants_full or tick >= self._next_keyframe_tick:
+        has_keyframe = wants_full or tick >= self._next_keyframe_tick
+        if has_keyframe:
             self._put_keyframe(tick, state_hash, wants_full=wants_full)
+        if self._budget is not None and self._budget.is_due(start_ns, with_keyframe=has_keyframe):
+            self._next_keyframe_tick = tick + 1
         if self._peers is not None:
             self._peers.arrive(tick, state_hash, state.snapshot)
         return result
@@ -345,7 +334,7 @@ class Recorder:
     # --- keyframes
 
     def _put_keyframe(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
-        self._next_keyframe_tick = tick + self._settings.keyframe_interval_ticks
+        self._next_keyframe_tick = tick + self._interval_ticks
         self._keyframe_number += 1
         if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):
             self._keyframes_skipped += 1

@@ -15,7 +15,7 @@ from recorder.blame import PhaseBlame
 from recorder.environment import describe_environment
 from recorder.format.change_log import ensure_changes_fit
 from recorder.format.encoder import SegmentEncoder
-from recorder.format.file_header import RUN_ID_BYTES
+from recorder.format.file_header import RUN_ID_BYTES, make_file_header
 from recorder.format.limits import META_BYTES_MAX
 from recorder.journal import Journal
 from recorder.logfile import Files
@@ -30,6 +30,7 @@ from sim.kernel.registry import Origin
 from sim.kernel.simulation import events_of, inner_of, tells_unasked
 from sim.kernel.state import Snapshot
 
+LATER = frozenset({"seek_budget_ms"})  # Settings that programs from before do not know: named where they are used.
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
 
 
@@ -103,7 +104,9 @@ def describe(
         **({"adapter": adapter} if adapter is not None else {}),
         "hash": HASH_NAME,
         "random": GENERATOR_NAME,
-        "settings": attrs.asdict(settings),
+        "settings": {
+            key: value for key, value in attrs.asdict(settings).items() if key not in LATER or value is not None
+        },
         "notes": dict(notes or {}),
     }
     if not isinstance(events, bool | None):
@@ -150,6 +153,24 @@ def exception_text(error: BaseException) -> str:
     if len(text) > EXCEPTION_TEXT_MAX:
         text = f"{text[:EXCEPTION_TEXT_MAX]}… ({len(text):,} characters)"
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def new_session(
+    files: Files,
+    path: str | os.PathLike[str],
+    described: dict[str, Any],
+    settings: Settings,
+    baseline: Snapshot,
+    run_id: bytes | None,
+) -> Session:
+    """The files of a new tape that begins with a state. Raises as create_session does, TypeError or ValueError."""
+    meta = encode_small(described, "the description of the world")
+    run_id = run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
+    try:
+        return create_session(files, SegmentEncoder(make_file_header(run_id, 0, 0), meta), described, settings)
+    except OSError as error:
+        error.filename = error.filename or os.fspath(path)
+        raise
 
 
 def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: Settings) -> Session:

@@ -24,6 +24,7 @@ TICKS_MAX = 10**15  # Thirty years of a million ticks a second; far below what t
 SPLIT_BYTES_MAX = 10**15
 SYNC_S_MAX = 24 * 3600
 KEEP_S_MAX = 10 * 366 * 24 * 3600
+SEEK_BUDGET_MS_MAX = 3_600_000
 
 _SIZE_UNITS = {"b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -45,6 +46,13 @@ def _check_seconds(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         raise TypeError(f"{attribute.name}={value!r}: a number of seconds was expected")
     if not (math.isfinite(value) and 0 <= value <= attribute.metadata["most"]):
         raise ValueError(f"{attribute.name}={value!r}: 0 to {attribute.metadata['most']:,} seconds were expected")
+
+
+def _check_budget(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{attribute.name}={value!r}: a number of milliseconds was expected")
+    if not (math.isfinite(value) and 0 < value <= attribute.metadata["most"]):
+        raise ValueError(f"{attribute.name}={value!r}: more than 0 and up to an hour was expected")
 
 
 def _is_whole(value: Any) -> bool:
@@ -71,6 +79,7 @@ class Settings:
         split_bytes: from which size on a new segment is begun; None for never.
         deterministic: equal runs give equal bytes.
         blame: what frames say for the case that states part, "auto", "fields", "phases" or "none".
+        seek_budget_ms: what a seek may take, from which the ticks between keyframes follow; None for a fixed number.
     """
 
     keyframe_interval_ticks: int = attrs.field(validator=_check_whole, metadata={"most": TICKS_MAX})
@@ -84,6 +93,9 @@ class Settings:
     split_bytes: int | None = attrs.field(validator=_optional(_check_whole), metadata={"most": SPLIT_BYTES_MAX})
     deterministic: bool = attrs.field(validator=_flag)
     blame: Blame = attrs.field(default="none", validator=_one_of(BLAMES))  # Tapes from before say nothing about it.
+    seek_budget_ms: float | None = attrs.field(
+        default=None, validator=_optional(_check_budget), metadata={"most": SEEK_BUDGET_MS_MAX}
+    )
 
     @property
     def is_ring(self) -> bool:
@@ -102,6 +114,7 @@ def make_settings(
     split: int | str | None,
     deterministic: bool,
     blame: str = "auto",
+    seek_budget_ms: float | None = None,
 ) -> Settings:
     """Settings from what a user says; see Recorder. Raises ValueError or TypeError, naming the argument."""
     if durability not in ("tick", "block", "none"):
@@ -117,6 +130,10 @@ def make_settings(
     elif durability == "none" and sync != "never":
         raise ValueError(f'sync={sync!r} with durability="none", which never syncs')
     sync_interval_s, sync_each_block = parse_sync(sync)
+    if seek_budget_ms is not None and deterministic:
+        raise ValueError(
+            f"seek_budget_ms={seek_budget_ms!r} with deterministic: give keyframe_interval_ticks, no clock"
+        )
     keep_ticks, keep_s = parse_keep(keep)
     if keep_s is not None and deterministic:
         raise ValueError(f"keep={keep!r} with deterministic: give a number of ticks, no clock")
@@ -132,6 +149,7 @@ def make_settings(
         parse_size(split),
         deterministic,
         blame,  # type: ignore[arg-type]
+        seek_budget_ms,
     )
 
 
@@ -152,7 +170,7 @@ def ensure_arguments(path: Any, run_id: Any, notes: Any) -> None:
 def settings_from(known: Mapping[str, Any]) -> Settings:
     """The settings that a tape names. Raises KeyError for other names, TypeError or ValueError for other values."""
     names = {field.name for field in attrs.fields(Settings)}
-    if set(known) | {"blame"} != names:
+    if set(known) | {"blame", "seek_budget_ms"} != names:
         raise KeyError(*sorted({str(name) for name in known} ^ names))
     try:
         return Settings(**known)

@@ -54,6 +54,7 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
         "full_keyframes": fulls,
         "delta_keyframes": len(tape.keyframes) - fulls,
         "keyframe_interval_ticks": settings.get("keyframe_interval_ticks"),
+        "seek_budget_ms": settings.get("seek_budget_ms"),
         "durability": settings.get("durability"),
         "notes": meta.get("notes") or {},
         "created": meta.get("created"),
@@ -150,7 +151,11 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
         yield f"  size: {bytes_text(facts['bytes'])}{files}, {each:,.0f} bytes a tick"
     yield (
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
-        f"every {facts['keyframe_interval_ticks']} ticks"
+        + (
+            f"every {facts['keyframe_interval_ticks']} ticks"
+            if facts["seek_budget_ms"] is None
+            else f"for seeks of {facts['seek_budget_ms']:g} ms"
+        )
     )
     if facts["mode"] == "changes":
         yield "  mode: changes (what each tick changed is on the tape: a seek runs no step)"

@@ -27,6 +27,7 @@ DEFAULTS: Mapping[str, Any] = {  # Those of Recorder.
     "split": None,
     "deterministic": False,
     "blame": "auto",
+    "seek_budget_ms": None,
 }
 
 NO_SETTINGS = frozenset({"changes", "notes", "run_id", "events", "mode"})  # Arguments of Recorder besides.
