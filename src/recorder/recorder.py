@@ -242,10 +242,12 @@ class Recorder:
         self.tick = tick
         self._rotation.raw_bytes += len(frame)
         wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
-        has_keyframe = wants_full or tick >= self._next_keyframe_tick
-        if has_keyframe:
+        if wants_full or tick >= self._next_keyframe_tick:
+            start_ns = time.perf_counter_ns()
             self._put_keyframe(tick, state_hash, wants_full=wants_full)
-        if self._budget is not None and self._budget.is_due(start_ns, with_keyframe=has_keyframe):
+            if self._budget is not None:
+                self._budget.note_keyframe(start_ns)
+        elif self._budget is not None and self._budget.is_due(start_ns):
             self._next_keyframe_tick = tick + 1
         if self._peers is not None:
             self._peers.arrive(tick, state_hash, state.snapshot)

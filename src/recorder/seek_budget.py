@@ -26,33 +26,33 @@ class SeekBudget:
         self._tell = tell
         self._has_told = False
         self._spent_ms = 0.0
-        self._steps = 0
-        self._keyframe_ms = 0.0
+        self._keyframe_ms: float | None = None
 
-    def is_due(self, start_ns: int, *, with_keyframe: bool) -> bool:
-        """Note a step; whether the next one should have a keyframe.
+    def is_due(self, start_ns: int) -> bool:
+        """Note a step that has ended; whether the next one should have a keyframe.
 
-        start_ns: when it began, by time.perf_counter_ns. with_keyframe: this one has had a keyframe.
+        start_ns: when it began, by time.perf_counter_ns.
         """
-        elapsed_ms = (time.perf_counter_ns() - start_ns) / 1e6
-        if with_keyframe:
-            mean_ms = self._spent_ms / self._steps if self._steps else 0.0
-            self._keyframe_ms = max(0.0, elapsed_ms - mean_ms)
-            self._spent_ms, self._steps = 0.0, 0
-            return False
-        self._spent_ms += elapsed_ms
-        self._steps += 1
+        self._spent_ms += (time.perf_counter_ns() - start_ns) / 1e6
         return self._spent_ms >= self._most_ms()
+
+    def note_keyframe(self, start_ns: int) -> None:
+        """Note a keyframe that was put, from start_ns until now."""
+        took_ms = (time.perf_counter_ns() - start_ns) / 1e6
+        known_ms = self._keyframe_ms
+        self._keyframe_ms = took_ms if known_ms is None else (known_ms + took_ms) / 2  # Full ones and deltas differ.
+        self._spent_ms = 0.0
 
     def _most_ms(self) -> float:
         """What the steps between two keyframes may take."""
-        within = max(self._budget_ms - READ_FACTOR * self._keyframe_ms, STEPS_SHARE_MIN * self._budget_ms)
-        affordable = self._keyframe_ms * (1 - KEYFRAME_SHARE_MAX) / KEYFRAME_SHARE_MAX
+        keyframe_ms = self._keyframe_ms or 0.0
+        within = max(self._budget_ms - READ_FACTOR * keyframe_ms, STEPS_SHARE_MIN * self._budget_ms)
+        affordable = keyframe_ms * (1 - KEYFRAME_SHARE_MAX) / KEYFRAME_SHARE_MAX
         if affordable > within and not self._has_told:
             self._has_told = True
             self._tell(
-                f"seek_budget_ms={self._budget_ms:g} cannot be kept: a keyframe takes {self._keyframe_ms:.1f} ms of the "
+                f"seek_budget_ms={self._budget_ms:g} cannot be kept: a keyframe takes {keyframe_ms:.1f} ms of the "
                 f"run, and more of them would slow it by more than {KEYFRAME_SHARE_MAX:.0%}; seeks take about "
-                f"{affordable + READ_FACTOR * self._keyframe_ms:.0f} ms"
+                f"{affordable + READ_FACTOR * keyframe_ms:.0f} ms"
             )
         return max(within, affordable)

@@ -86,24 +86,30 @@ def test_what_reading_a_keyframe_takes_is_no_time_for_steps(clock: Clock) -> Non
     """And the keyframes are no more than their share of the run, which is said once."""
     told: list[str] = []
 
-    def step(budget: SeekBudget, ms: float, *, with_keyframe: bool = False) -> bool:
+    def step(budget: SeekBudget) -> bool:
+        start_ns = clock.perf_counter_ns()
+        clock.ms += 1
+        return budget.is_due(start_ns)
+
+    def put_keyframe(budget: SeekBudget, ms: float) -> None:
         start_ns = clock.perf_counter_ns()
         clock.ms += ms
-        return budget.is_due(start_ns, with_keyframe=with_keyframe)
+        budget.note_keyframe(start_ns)
+
+    def steps_until_due(budget: SeekBudget) -> int:
+        return next(number for number in range(1, 1000) if step(budget))
 
     budget = SeekBudget(100, told.append)
-    assert not any(step(budget, 1) for _ in range(99))
-    assert step(budget, 1)
-    step(budget, 1 + 4, with_keyframe=True)  # 4 ms more than a step.
-    due = next(number for number in range(1, 1000) if step(budget, 1))
-    assert (due, told) == (100 - READ_FACTOR * 4, [])
+    assert steps_until_due(budget) == 100
+    put_keyframe(budget, 4)
+    assert (steps_until_due(budget), told) == (100 - READ_FACTOR * 4, [])
+    put_keyframe(budget, 2)
+    assert (steps_until_due(budget), told) == (100 - READ_FACTOR * 3, [])
 
-    step(budget, 1 + 50, with_keyframe=True)
-    due = next(number for number in range(1, 1000) if step(budget, 1))
-    assert due == round(50 * (1 - KEYFRAME_SHARE_MAX) / KEYFRAME_SHARE_MAX)
-    step(budget, 1 + 50, with_keyframe=True)
-    for _ in range(300):
-        step(budget, 1)
+    put_keyframe(budget, 97)
+    assert steps_until_due(budget) == round(50 * (1 - KEYFRAME_SHARE_MAX) / KEYFRAME_SHARE_MAX)
+    put_keyframe(budget, 50)
+    assert steps_until_due(budget) == round(50 * (1 - KEYFRAME_SHARE_MAX) / KEYFRAME_SHARE_MAX)
     assert len(told) == 1
     assert "seek_budget_ms=100 cannot be kept: a keyframe takes 50.0 ms" in told[0]
 

@@ -58,7 +58,13 @@ class PlainEncoder:
         """
         self._special = False
         encoded: bytes = self._packer.pack(value)
-        if 0xFF in encoded:
+        if b"\xff" in encoded and (  # Numbers have such bytes often enough; the five pairs are looked for in no time.
+            b"\xd7\xff" in encoded
+            or b"\xd6\xff" in encoded
+            or b"\x0c\xff" in encoded
+            or b"\x08\xff" in encoded
+            or b"\x04\xff" in encoded
+        ):
             _refuse_timestamp(value, encoded)
         return encoded, not self._special
 
