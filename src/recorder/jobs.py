@@ -5,7 +5,21 @@ from __future__ import annotations
 import attrs
 
 from recorder.format.keyframe import Changes
+from sim.kernel.schema import Layout
 from sim.kernel.state import Snapshot
+
+
+@attrs.define(eq=False)
+class Baseline:
+    """A full state, as the writer comes to know it.
+
+    Attributes:
+        layout: of the state.
+        snapshot: the state; None until the writer has made it.
+    """
+
+    layout: Layout
+    snapshot: Snapshot | None = None
 
 
 @attrs.frozen(eq=False)
@@ -15,17 +29,24 @@ class KeyframeJob:
     Attributes:
         tick, state_hash: of the state.
         baseline: the last full state; the state itself for a full keyframe.
-        changes: what may differ from the baseline; None for a full keyframe.
+        changes: what may differ from the baseline, or from upon; None for a full keyframe whose baseline is known.
+        upon: for a full keyframe that is made of changes, the full state before.
         rotate: begin a new segment with it.
         begins_log: changes of the ticks that follow are recorded, too, and come upon it.
     """
 
     tick: int
     state_hash: int
-    baseline: Snapshot
+    baseline: Baseline
     changes: Changes | None
     rotate: bool = False
     begins_log: bool = False
+    upon: Baseline | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is a full keyframe."""
+        return self.changes is None or self.upon is not None
 
     @property
     def size_bytes(self) -> int:

@@ -51,6 +51,7 @@ class Outputs:
     def __init__(self, simulation: Simulation, *, events: bool, changes: TickSource | None) -> None:
         self._simulation = simulation
         self._changes = changes
+        self.logs_changes = changes is not None
         self.wants_full = False  # Whether what changes is not known until there is another full keyframe.
         self._telemetry: Callable[[], Any] | None = getattr(simulation, "telemetry", None)
         self._events = ask_for_events(simulation) if events else None

@@ -1,13 +1,12 @@
 """Record a simulation while it runs: a frame for each tick, a keyframe now and then.
 
-Policy only: what is recorded when, against which baseline. Bytes are the format's business, writing is the writer's.
+Policy only: what is recorded when. Which keyframe is put is keyframes.py's business, bytes are the format's, writing is
+the writer's.
 
 Invariants:
     1. Frame t is put after the step to tick t has returned and before the next step starts.
     2. The first tick of a session has a full keyframe, in the file before the first step.
-    3. A delta is always against the last full keyframe that was put; when a keyframe is skipped, or the layout has
-       changed, the next one is full.
-    4. With durability "tick", a frame is in the journal before step returns.
+    3. With durability "tick", a frame is in the journal before step returns.
 """
 
 from __future__ import annotations
@@ -21,21 +20,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from recorder.blame import Blame, PhaseBlame, wants_fields
-from recorder.canonical import loads_at_keyframes
+from recorder.blame import Blame, PhaseBlame
 from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.forks import refuse_after_fork
 from recorder.format.frame import encode_frame
-from recorder.format.keyframe import gather_changes
 from recorder.inputs import encode_inputs
-from recorder.jobs import KeyframeJob, RecorderStatistics
+from recorder.jobs import RecorderStatistics
 from recorder.journal import Journal
+from recorder.keyframes import Keyframes
 from recorder.logfile import TapeFiles
 from recorder.outputs import Outputs
 from recorder.peers import PeerHashes
-from recorder.rotation import Rotation
-from recorder.seek_budget import SeekBudget
 from recorder.session import (
     Resumed,
     Session,
@@ -45,7 +41,7 @@ from recorder.session import (
     exception_text,
     new_session,
 )
-from recorder.settings import TICKS_MAX, Durability, Mode, OnError, ensure_arguments, make_settings
+from recorder.settings import Durability, Mode, OnError, ensure_arguments, make_settings
 from recorder.tracking import ChangeTracking, Sources, find_source
 from recorder.writer import Writer
 from sim.kernel.plain_data import PlainEncoder
@@ -125,12 +121,12 @@ class Recorder:
             seek_budget_ms=seek_budget_ms,
         )
         adapted = as_simulation(simulation)
-        make_source = find_source(adapted, changes)
+        sources = find_source(adapted, changes)
         baseline = adapted.state.snapshot()
         described = describe(simulation, adapted, settings, notes, mode=mode, events=events)
         session = new_session(TapeFiles(path), path, described, settings, baseline, run_id)
         try:
-            self._start(path, adapted, make_source, session, baseline)
+            self._start(path, adapted, sources, session, baseline)
         except BaseException:
             session.files.discard()  # Or the next try would find a tape that holds nothing.
             raise
@@ -153,14 +149,13 @@ class Recorder:
         self,
         path: str | os.PathLike[str],
         simulation: Any,
-        make_source: Sources,
+        sources: Sources,
         session: Session,
         baseline: Snapshot,
         resumed: Resumed | None = None,
     ) -> None:
         self.simulation = simulation
         self._logs_changes = session.described.get("mode") == "changes"
-        self._load = loads_at_keyframes(simulation)
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described
@@ -168,28 +163,19 @@ class Recorder:
         self.tick = session.tick
         self._settings = settings = session.settings
         self._files = session.files
-        self._make_source = make_source.whole
         self._encoder = PlainEncoder()
         self._phase_blame = PhaseBlame(simulation) if settings.blame == "phases" else None
-        self._keyframes_skipped = 0
         self._failed_tick: int | None = None
         self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # Whether a call has to look for what is wrong before it does anything.
-        self._keyframe_number = 0
-        self._interval_ticks = settings.keyframe_interval_ticks if settings.seek_budget_ms is None else TICKS_MAX
-        self._next_keyframe_tick = (self.tick // self._interval_ticks + 1) * self._interval_ticks
         self._journal: Journal | None = None
-        self._tracked = simulation.state
-        self._source = self._make_source(self._tracked)  # Attached once nothing can refuse the recording any more.
-        make_changes = make_source.ticks if self._logs_changes else None
+        make_changes = sources.ticks if self._logs_changes else None
         self._outputs = Outputs.of(simulation, session.described.get("event_stream"), make_changes)
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
-        self._rotation = Rotation(settings, self._writer, self.tick)
-        budget_ms = settings.seek_budget_ms
-        self._budget = SeekBudget(budget_ms, self._writer.tell) if budget_ms is not None else None
+        self._keyframes = Keyframes(simulation, sources, settings, self._writer, self._outputs, self.tick)
         try:
-            self._put_full(self.tick, baseline.hash(), baseline)
+            self._keyframes.put_whole(self.tick, baseline.hash(), baseline)
             if self._outputs is not None and not self.tick:
                 self._writer.put_frame(self._outputs.take(self.tick, made=resumed is None))
             if settings.durability == "tick":
@@ -221,7 +207,8 @@ class Recorder:
         if self._attention or self._writer.signal:
             self._ensure_usable()
         tick = self.tick + 1
-        start_ns = time.perf_counter_ns() if self._budget is not None else 0
+        keyframes = self._keyframes
+        start_ns = time.perf_counter_ns() if keyframes.budget is not None else 0
         encoded = encode_inputs(self._encoder, inputs, tick)
         try:
             phases = self._phase_blame
@@ -229,7 +216,7 @@ class Recorder:
             state = self.simulation.state
             state_hash = state.hash()
             output = None if self._outputs is None else self._outputs.take(tick)
-            field_hashes = state.field_hashes() if self._blames_fields else b""
+            field_hashes = state.field_hashes() if keyframes.blames_fields else b""
             frame = encode_frame(tick, state_hash, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
@@ -240,15 +227,12 @@ class Recorder:
                 self._failed_tick = tick  # Also for an interrupt behind it: its frame may or may not have been put.
             raise
         self.tick = tick
-        self._rotation.raw_bytes += len(frame)
+        keyframes.add_frame(len(frame))
         wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
-        if wants_full or tick >= self._next_keyframe_tick:
-            start_ns = time.perf_counter_ns()
-            self._put_keyframe(tick, state_hash, wants_full=wants_full)
-            if self._budget is not None:
-                self._budget.note_keyframe(start_ns)
-        elif self._budget is not None and self._budget.is_due(start_ns):
-            self._next_keyframe_tick = tick + 1
+        if wants_full or tick >= keyframes.next_tick:
+            keyframes.put(tick, state_hash, wants_full=wants_full)
+        elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
+            keyframes.next_tick = tick + 1
         if self._peers is not None:
             self._peers.arrive(tick, state_hash, state.snapshot)
         return result
@@ -294,7 +278,7 @@ class Recorder:
         encode_small(outcome, "the outcome")
         self._attention = True
         if not self._writer.seals:
-            self._source.close()
+            self._keyframes.close()
             if self._outputs is not None:
                 self._outputs.close()
         finished = False
@@ -317,7 +301,7 @@ class Recorder:
 
     def statistics(self) -> RecorderStatistics:
         """Counters as they are now."""
-        return RecorderStatistics(self.tick, self._keyframes_skipped, self._writer.statistics())
+        return RecorderStatistics(self.tick, self._keyframes.skipped, self._writer.statistics())
 
     def __enter__(self) -> Self:
         return self
@@ -332,47 +316,6 @@ class Recorder:
             self.close({"reason": "exception", "exception": exception_text(error)})
         except (WriterFailedError, OSError, RecordingWarning) as failed:
             error.add_note(str(failed))  # The exception under way matters more; this must not hide it.
-
-    # --- keyframes
-
-    def _put_keyframe(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
-        self._next_keyframe_tick = tick + self._interval_ticks
-        self._keyframe_number += 1
-        if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):
-            self._keyframes_skipped += 1
-            self._force_full = True
-            return
-        state = self.simulation.state
-        if state is not self._tracked:  # The simulation has put another State in its place.
-            self._source.close()
-            self._source, self._tracked = self._make_source(state), state
-            self._force_full = True
-        fits = state.layout.hash_seed == self._baseline.layout.hash_seed
-        by_cadence = self._keyframe_number % self._settings.full_every == 0
-        rotate = self._rotation.is_due(tick)
-        if self._force_full or not fits or by_cadence or rotate or wants_full:
-            self._put_full(tick, state_hash, state.snapshot(), rotate=rotate)
-        else:
-            changes = gather_changes(state.arena, state.layout, self._source.changed_rows())
-            job = KeyframeJob(tick, state_hash, self._baseline, changes)
-            self._rotation.raw_bytes += job.size_bytes
-            self._writer.put_keyframe(job)
-            if self._load is not None:
-                self._load()
-
-    def _put_full(self, tick: int, state_hash: int, snapshot: Snapshot, *, rotate: bool = False) -> None:
-        if rotate:
-            self._rotation.begin(tick)
-        self._rotation.raw_bytes += snapshot.layout.size_bytes
-        self._writer.put_keyframe(KeyframeJob(tick, state_hash, snapshot, None, rotate, self._logs_changes))
-        self._source.reset(snapshot)
-        if self._outputs is not None:
-            self._outputs.begin_anew()
-        self._blames_fields = wants_fields(self._settings.blame, self.simulation.state)
-        self._baseline = snapshot
-        self._force_full = False
-        if self._load is not None:
-            self._load()
 
     # --- what went wrong
 

@@ -20,9 +20,9 @@ from collections import deque
 from typing import Any
 
 from recorder.errors import WriterFailedError
-from recorder.format.encoder import SeqReference, delta_pieces, drop_piece, full_pieces
-from recorder.format.keyframe import encode_delta, encode_full
+from recorder.format.encoder import drop_piece
 from recorder.jobs import KeyframeJob, WriterStatistics, not_sealed
+from recorder.keyframe_blocks import KeyframeBlocks
 from recorder.logfile import Files
 from recorder.outputs import TickOutput
 from recorder.segments import Group, SegmentedLog
@@ -70,14 +70,13 @@ class Writer:
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
         self._synced_s = time.monotonic()
-        self._full_place: SeqReference | None = None
+        self._keyframes = KeyframeBlocks()
         self._lost_full = False  # A full keyframe was refused, or frames behind it dropped: deltas need another.
         self._owes_rotation = False  # A keyframe that should have begun a segment was refused: the next one does.
         self._dropping_from: int | None = None
         self._dropped: list[tuple[int, int]] = []
-        self._why_dropped = ""
+        self._why_dropped, self._frame_count = "", 0
         self._retry_at_s, self._retry_s = 0.0, RETRY_S[0]
-        self._frame_count = self._full_count = self._delta_count = 0
         # Between the two:
         self.signal = False
         self.written_tick = first_tick - 1
@@ -107,7 +106,7 @@ class Writer:
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Hand over one keyframe. Raises WriterFailedError."""
         self.raise_error()
-        if job.changes is None:
+        if job.is_full:
             self.wants_full = False
         self._keyframe_bytes_put += job.size_bytes
         self._queue.append(job)
@@ -179,8 +178,8 @@ class Writer:
         return WriterStatistics(
             written_bytes=self._log.written_bytes,
             frame_count=self._frame_count,
-            full_count=self._full_count,
-            delta_count=self._delta_count,
+            full_count=self._keyframes.full_count,
+            delta_count=self._keyframes.delta_count,
             dropped=list(self._dropped),
             waiting_bytes=self._put_bytes - self._taken_bytes,
             sync_count=self._log.sync_count,
@@ -351,28 +350,28 @@ class Writer:
 
     def _take_keyframe(self, job: KeyframeJob) -> None:
         self._keyframe_bytes_done += job.size_bytes
-        if job.changes is None:
-            if self._dropping_from is not None and not self.failing:
-                self._end_drop(job.tick)
-            if not self._keeps():
-                self._full_place, self._lost_full = None, True
-                self._owes_rotation |= job.rotate
-                return
-            if job.rotate or self._owes_rotation:
-                self._log.put_rotation()
-                self._owes_rotation = False
-            group, self._full_place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline))
-            self._lost_full = False
-            self._full_count += 1
-            if job.begins_log:
-                self._waiting.begin_changes(job.baseline)
-        else:
-            if not self._keeps() or self._full_place is None:
-                return
-            payload = encode_delta(job.tick, job.state_hash, job.changes, job.baseline)
-            group = delta_pieces(job.tick, payload, self._full_place)
-            self._delta_count += 1
-        self._put(group)
+        if not job.is_full:
+            delta = self._keyframes.delta(job) if self._keeps() else None
+            if delta is not None:
+                self._put(delta)
+            return
+        problem = self._keyframes.make_state(job)  # Also while nothing is kept: the next one may come upon it.
+        if self._dropping_from is not None and not self.failing and problem is None:
+            self._end_drop(job.tick)
+        if problem is not None or not self._keeps():
+            self._keyframes.forget()
+            self._lost_full, self._owes_rotation = True, self._owes_rotation or job.rotate
+            self.wants_full |= problem is not None
+            if problem:
+                self.tell(f"{os.fspath(self._path)}: {problem}")
+            return
+        if job.rotate or self._owes_rotation:
+            self._log.put_rotation()
+            self._owes_rotation = False
+        self._lost_full = False
+        if job.begins_log and job.baseline.snapshot is not None:
+            self._waiting.begin_changes(job.baseline.snapshot)
+        self._put(self._keyframes.full(job))
 
     def _put(self, group: Group) -> None:
         """Hand blocks to the log; with a sync for each block, one after the other."""
@@ -388,7 +387,8 @@ class Writer:
 
     def _drop_from(self, tick: int) -> None:
         if self._dropping_from is None:
-            self._dropping_from, self._full_place, self._lost_full = tick, None, True
+            self._dropping_from, self._lost_full = tick, True
+            self._keyframes.forget()
             self._why_dropped = str(self._failure)
             self.tell(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._failure}")
 

@@ -33,7 +33,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """For the budget and the recorder alone."""
     made = Clock()
     monkeypatch.setattr("recorder.seek_budget.time", made)
-    monkeypatch.setattr("recorder.recorder.time", made)
+    for module in ("recorder", "keyframes"):
+        monkeypatch.setattr(f"recorder.{module}.time", made)
     return made
 
 

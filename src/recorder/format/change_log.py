@@ -38,6 +38,7 @@ import numpy.typing as npt
 
 from recorder.errors import CorruptError
 from recorder.format.limits import BLOCK_TICKS_MAX, KEYFRAME_RAW_BYTES_MAX
+from sim.kernel.changes import word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot
 from sim.kernel.tick_changes import (
@@ -46,7 +47,6 @@ from sim.kernel.tick_changes import (
     Words,
     ensure_words_can_be_numbered,
     flat_words,
-    word_bytes_of,
 )
 
 Columns = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], Words]

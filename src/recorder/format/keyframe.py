@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError
-from sim.kernel.changes import Rows, comparable
+from sim.kernel.changes import Rows, comparable, word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Snapshot, make_arena
@@ -54,11 +54,11 @@ class Changes:
     """What a delta keyframe is made of before it is encoded: rows that may differ from the baseline.
 
     Attributes:
-        rows: by field, (n,) int64 flat row numbers, strictly increasing.
+        rows: by field, (n,) int64 flat row numbers, strictly increasing; None for all rows of the field.
         values: by field, (n, row_bytes) uint8, what those rows hold now.
     """
 
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, Rows | None]
     values: Mapping[str, Bytes]
 
 
@@ -72,13 +72,27 @@ class _Section:
     offset: int
 
 
-def gather_changes(arena: Bytes, layout: Layout, rows: Mapping[str, Rows]) -> Changes:
-    """Copy the given rows out of an arena."""
+def gather_changes(arena: Bytes, layout: Layout, rows: Mapping[str, Rows | None]) -> Changes:
+    """Copy the given rows, or whole fields, out of an arena."""
     return Changes(rows, {name: _take_rows(arena, layout.slots[name], numbers) for name, numbers in rows.items()})
 
 
-def _take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
+def with_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
+    """The state that differs from a baseline by these changes."""
+    arena = make_arena(baseline.layout.size_bytes)
+    np.copyto(arena, baseline.arena)
+    for name, numbers in changes.rows.items():
+        words = comparable(arena, baseline.layout.slots[name])
+        words[slice(None) if numbers is None else numbers] = (
+            changes.values[name].view(words.dtype).reshape(-1, *words.shape[1:])
+        )
+    return Snapshot(baseline.layout, arena)
+
+
+def _take_rows(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
     """Copies of some rows, (n, row_bytes) uint8; taken as words, which is many times faster than byte by byte."""
+    if numbers is None:
+        return arena[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, slot.row_bytes).copy()
     taken = np.ascontiguousarray(comparable(arena, slot)[numbers])
     return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
 
@@ -106,15 +120,30 @@ def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapsho
         if name not in changes.rows:
             continue
         numbers = changes.rows[name]
-        mixed = changes.values[name] ^ _take_rows(baseline.arena, slot, numbers)
-        differs = mixed.any(axis=1)
-        if not differs.all():
+        mixed = changes.values[name] ^ _rows_of(baseline.arena, slot, numbers)
+        differs = np.flatnonzero(_is_any(mixed, slot))
+        if numbers is None:
+            numbers, mixed = differs, mixed[differs]
+        elif len(differs) < len(numbers):
             numbers, mixed = numbers[differs], mixed[differs]
         if len(numbers):
             index, values = _encode_rows(slot, numbers), np.ascontiguousarray(mixed.T)
             sections.append([name, int(Encoding.XOR_ROWS), len(numbers), len(index), values.nbytes])
             bodies += [index, values.reshape(-1).data]
     return _join({"tick": tick, "state_hash": state_hash, "sections": sections}, bodies)
+
+
+def _rows_of(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
+    """The same as _take_rows, without a copy where there need be none."""
+    if numbers is None:
+        return arena[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, slot.row_bytes)
+    return _take_rows(arena, slot, numbers)
+
+
+def _is_any(mixed: Bytes, slot: Slot) -> npt.NDArray[np.bool_]:
+    """Which rows have a byte that is not zero; looked at as words."""
+    words = mixed.view(f"<u{word_bytes_of(slot)}")
+    return np.asarray(words[:, 0] != 0 if words.shape[1] == 1 else words.any(axis=1))
 
 
 def _encode_rows(slot: Slot, numbers: Rows) -> bytes:

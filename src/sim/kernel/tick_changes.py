@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.changes import UnmarkedWriteError, comparable
+from sim.kernel.changes import UnmarkedWriteError, comparable, word_bytes_of
 from sim.kernel.schema import Layout
 from sim.kernel.state import State
 
@@ -94,11 +94,6 @@ class ArenaWords:
             inside = numbers < slot.size_bytes // word_bytes  # Not the padding behind the field.
             found[slot.name] = numbers[inside].astype(np.uint32), values[inside]
         return found
-
-
-def word_bytes_of(slot: Any) -> int:
-    """The size of a field's words, as comparable has them."""
-    return next(size for size in (8, 4, 2, 1) if slot.row_bytes % size == 0 and size <= slot.dtype.itemsize)
 
 
 def flat_words(arena: npt.NDArray[np.uint8], layout: Layout) -> dict[str, Words]:

@@ -1,0 +1,57 @@
+"""Keyframes as blocks, on the writer's thread: a full one, and the deltas upon it."""
+
+from __future__ import annotations
+
+from recorder.format.encoder import Piece, SeqReference, delta_pieces, full_pieces
+from recorder.format.keyframe import encode_delta, encode_full, with_changes
+from recorder.jobs import KeyframeJob
+
+
+class KeyframeBlocks:
+    """Knows the last full keyframe of the tape.
+
+    Attributes:
+        full_count, delta_count: made so far.
+    """
+
+    def __init__(self) -> None:
+        self._place: SeqReference | None = None
+        self.full_count = self.delta_count = 0
+
+    def make_state(self, job: KeyframeJob) -> str | None:
+        """Make the state of a full keyframe that is known by what changed; a sentence if that is not what was recorded.
+
+        The hash is looked at here because every keyframe from now on would be wrong with it. Empty if the state that
+        the changes come upon has been wrong already.
+        """
+        if job.upon is None or job.changes is None:
+            return None
+        if job.upon.snapshot is None:
+            return ""
+        made = with_changes(job.upon.snapshot, job.changes)
+        if made.hash() != job.state_hash:
+            return (
+                f"the state at tick {job.tick} has changes that were not marked: the last keyframes may be of no use; "
+                'record with changes="audit" to find the write'
+            )
+        job.baseline.snapshot = made
+        return None
+
+    def full(self, job: KeyframeJob) -> list[Piece]:
+        """The blocks of a full keyframe whose state is known."""
+        assert job.baseline.snapshot is not None
+        pieces, self._place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline.snapshot))
+        self.full_count += 1
+        return pieces
+
+    def delta(self, job: KeyframeJob) -> list[Piece] | None:
+        """The blocks of a delta; None if the full keyframe that it comes upon is not on the tape."""
+        if self._place is None or job.baseline.snapshot is None or job.changes is None:
+            return None
+        self.delta_count += 1
+        payload = encode_delta(job.tick, job.state_hash, job.changes, job.baseline.snapshot)
+        return delta_pieces(job.tick, payload, self._place)
+
+    def forget(self) -> None:
+        """There is no full keyframe that deltas could come upon."""
+        self._place = None
