@@ -72,6 +72,11 @@ class ChangeLog:
                 return found
         return None
 
+    def forget(self) -> None:
+        """Keep no state and no block in memory: the next one is read from the tape."""
+        self._known, self._decoded_bytes = [], 0
+        self._decoded.clear()
+
     def missing_ticks(self) -> list[tuple[int, int]]:
         """Ranges of ticks, first and final, to which neither a keyframe nor what the ticks changed leads."""
         missing: list[tuple[int, int]] = []

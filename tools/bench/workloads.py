@@ -1,7 +1,9 @@
-"""The shared workloads S and M as simulations: many entities, a few of which change at each tick.
+"""The shared workloads S, M, L and G as simulations: many entities, or a grid, of which some change at each tick.
 
-S is 500 entities (33 KB) of which a tenth change a tick, M is 100,000 (6.5 MB) of which a hundredth do. Nine in ten of
-the changed ones come from a hot pool of twice their number. 5 to 20 small orders come in a tick. The random
+S is 500 entities (33 KB) of which a tenth change a tick, M is 100,000 (6.5 MB) of which a hundredth do, L is 4.1 million
+(268 MB) of which a thousandth do. Nine in ten of the changed ones come from a hot pool of twice their number. G is six
+layers of 512 × 512 cells (12.6 MB), of which discs that drift about change a twentieth. 5 to 20 small orders come in a
+tick. The random
 generator's state lies in the state, so that the workloads can be replayed.
 """
 
@@ -28,7 +30,9 @@ FIELDS = (
     ("angle", "f8"),
     ("alive", "?"),
 )
-SIZES = {"S": (500, 0.10), "M": (100_000, 0.01)}
+SIZES = {"S": (500, 0.10), "M": (100_000, 0.01), "L": (256 * 2**20 // 65, 0.001)}
+GRID, DISC_RADIUS, GRID_SHARE = 512, 16, 0.05
+LAYERS = ("plant", "signal", "toxin", "ienergy", "iflow", "istock")
 
 
 class Entities:
@@ -88,6 +92,50 @@ class Entities:
             for name, written in (("x", rows), ("y", rows), ("energy", first), ("heat", second), ("angle", third)):
                 state.mark(name, written)
             state.mark("rng")
+
+
+class Grid:
+    """The workload G; marks its writes if marks_writes is set."""
+
+    def __init__(self, *, marks_writes: bool = True, seed: int = 2) -> None:
+        self.marks_writes = marks_writes
+        self.random = random = np.random.Generator(np.random.PCG64(seed))
+        shape = (GRID, GRID)
+        self.state = state = State(
+            Schema(
+                *(Field(name, "f8" if number < 3 else "i8", shape) for number, name in enumerate(LAYERS)),
+                Field("places", "i8", (max(1, int(GRID_SHARE * GRID * GRID / (np.pi * DISC_RADIUS**2))), 2)),
+            )
+        )
+        for name in LAYERS:
+            full = random.random(shape) if state[name].dtype.kind == "f" else random.integers(0, 100, shape) * 256
+            state[name][:] = full * (random.random(shape) < 0.3)
+        state["places"][:] = random.integers(DISC_RADIUS, GRID - DISC_RADIUS, state["places"].shape)
+        rows, columns = np.mgrid[-DISC_RADIUS : DISC_RADIUS + 1, -DISC_RADIUS : DISC_RADIUS + 1]
+        self.disc = rows * rows + columns * columns <= DISC_RADIUS**2
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
+        """Let the discs drift, and change three layers under them."""
+        random, state, radius = self.random, self.state, DISC_RADIUS
+        drift = random.integers(-2, 3, state["places"].shape)
+        state["places"][:] = np.clip(state["places"] + drift, radius, GRID - radius - 1)
+        under = np.zeros((GRID, GRID), np.bool_)
+        for row, column in state["places"].tolist():
+            under[row - radius : row + radius + 1, column - radius : column + radius + 1] |= self.disc
+        cells = np.flatnonzero(under)
+        plant, signal, energy = (state[name].reshape(-1) for name in ("plant", "signal", "ienergy"))
+        plant[cells] = np.maximum(0, plant[cells] * 0.95 - 0.01)
+        signal[cells] = signal[cells] * 0.9 + random.random(len(cells)) * 0.1
+        energy[cells] += random.integers(-3, 4, len(cells)) * 256
+        if self.marks_writes:
+            for name in ("plant", "signal", "ienergy"):
+                state.mark(name, cells)
+            state.mark("places")
+
+
+def make(name: str, *, marks_writes: bool = True) -> Any:
+    """The workload of this name."""
+    return Grid(marks_writes=marks_writes) if name == "G" else Entities(name, marks_writes=marks_writes)
 
 
 def orders(random: np.random.Generator) -> list[list[int]]:

@@ -1,0 +1,380 @@
+"""The targets T1 to T10 in one table: measured, wanted, met or not. One process a target.
+
+Times on shared machines are noisy, and this machine is not the one on which the targets were set: where a target is a
+time, what it is compared with is measured beside it in the same process, and the ratio counts. T1, T1b, T7, T8 and T9
+have programs of their own, which are run and read.
+
+    python tools/bench/targets.py [--only T3 ...] [--json FILE] [--markdown FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import workloads
+import xxhash
+from rich.console import Console
+from rich.table import Table
+
+import recorder
+import replayer
+from replayer.change_log import ChangeLog
+
+HERE = Path(__file__).parent
+TICKS = {"S": 3000, "M": 900, "G": 600, "L": 120}
+INTERVAL = {"S": 300, "M": 100, "G": 60, "L": 20}  # Enough keyframes for a median.
+PEER_TICKS = {"S": 300, "M": 12, "G": 8}
+SEEKS = 30
+
+
+@attrs.frozen
+class Line:
+    """One line of the table.
+
+    Attributes:
+        target: T1 to T10.
+        what: was measured, and on what.
+        measured: as text.
+        wanted: as text.
+        met: whether it is.
+    """
+
+    target: str
+    what: str
+    measured: str
+    wanted: str
+    met: bool = attrs.field(converter=bool)  # NumPy has truth values of its own.
+
+
+class Timed:
+    """A workload whose own time is known after each step."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.state, self.marks_writes = inner, inner.state, inner.marks_writes
+        self.step_ns = 0
+
+    def step(self, inputs: Any) -> None:
+        """Step and keep the time."""
+        start = time.perf_counter_ns()
+        self.inner.step(inputs)
+        self.step_ns = time.perf_counter_ns() - start
+
+
+@attrs.frozen
+class Run:
+    """What recording a workload cost, in µs beyond the step.
+
+    Attributes:
+        tick_us: of the ticks without a keyframe.
+        full_us, delta_us: of those with one.
+        copy_us: of the whole state, right behind steps of the same workload.
+        hash_us: likewise.
+        bytes_a_tick: of the tape.
+    """
+
+    tick_us: list[float]
+    full_us: list[float]
+    delta_us: list[float]
+    copy_us: float
+    hash_us: float
+    bytes_a_tick: float
+
+
+def record(path: Path, name: str, *, marks: bool = True, **settings: Any) -> Run:
+    """Record a workload; behind some of its ticks the state is copied and hashed, as a measure."""
+    timed = Timed(workloads.make(name, marks_writes=marks))
+    random = np.random.Generator(np.random.PCG64(7))
+    given = [workloads.orders(random) for _ in range(200)]
+    ticks: list[float] = []
+    keyframes: list[float] = []
+    copies: list[float] = []
+    hashes: list[float] = []
+    spare = timed.state.arena.copy()
+    # Every second keyframe is full, so that there are enough of both.
+    with recorder.Recorder(path, timed, keyframe_interval_ticks=INTERVAL[name], full_every=2, **settings) as tape:
+        for tick in range(1, TICKS[name] + 1):
+            start = time.perf_counter_ns()
+            tape.step(given[tick % 200])
+            beyond_us = (time.perf_counter_ns() - start - timed.step_ns) / 1e3
+            (keyframes if tick % INTERVAL[name] == 0 else ticks).append(beyond_us)
+            if tick % INTERVAL[name] == INTERVAL[name] // 2:
+                copies.append(timed_us(lambda: np.copyto(spare, timed.state.arena)))
+                hashes.append(timed_us(lambda: xxhash.xxh3_64_intdigest(timed.state.arena.data)))
+    middle = statistics.median
+    return Run(
+        ticks,
+        keyframes[1::2],
+        keyframes[::2],
+        middle(copies),
+        middle(hashes),
+        path.stat().st_size / TICKS[name],
+    )
+
+
+def timed_us(action: Callable[[], Any]) -> float:
+    """How long it takes, once."""
+    start = time.perf_counter_ns()
+    action()
+    return (time.perf_counter_ns() - start) / 1e3
+
+
+def peer_bytes(folder: Path, name: str) -> float | None:
+    """Bytes a tick of MCAP with zstd that holds the whole state of each; None if it is not installed."""
+    try:
+        from mcap.writer import CompressionType, Writer  # noqa: PLC0415 - a peer that may be missing
+    except ImportError:
+        return None
+    path, world = folder / f"{name}.mcap", workloads.make(name)
+    with path.open("wb") as file:
+        writer = Writer(file, compression=CompressionType.ZSTD)
+        writer.start()
+        schema = writer.register_schema("state", "raw", b"")
+        channel = writer.register_channel("state", "raw", schema)
+        for tick in range(PEER_TICKS[name]):
+            world.step([])
+            writer.add_message(channel, tick, world.state.arena.tobytes(), tick)
+        writer.finish()  # type: ignore[no-untyped-call]
+    return path.stat().st_size / PEER_TICKS[name]
+
+
+# --- the targets
+
+
+def t2(folder: Path) -> Iterator[Line]:
+    """Identity of the state each tick: the full hash, since there is no chained one."""
+    for name in ("M", "G", "L"):
+        run = record(folder / f"{name}.tape", name, blame="none")
+        p50 = statistics.median(run.tick_us)
+        yield Line(
+            "T2",
+            f"{name}: a tick's cost beyond the step ÷ a full hash",
+            f"{p50 / run.hash_us:.2f} ×",
+            "≤ 0.25 ×",
+            False,
+        )
+
+
+def t3(folder: Path) -> Iterator[Line]:
+    """The producer's cost of keyframes."""
+    for name in ("M", "G", "L"):
+        for marks in (True, False):
+            run = record(folder / f"{name}{marks}.tape", name, marks=marks, blame="none")
+            tick = statistics.median(run.tick_us)
+            for kind, times in (("full", run.full_us), ("delta", run.delta_us)):
+                cost = statistics.median(times) - tick
+                limit = 0.6 * run.copy_us + 30 if marks else 1.1 * run.copy_us
+                share = (cost - (30 if marks else 0)) / run.copy_us
+                wanted = "≤ 0.6 × + 30 µs" if marks else "≤ 1.1 ×"
+                what = f"{name}: {kind} keyframe, {'marks' if marks else 'scan'}, ÷ copy of the state"
+                told = f"{cost:,.0f} µs = {share:.2f} ×" + (" + 30 µs" if marks else "")
+                yield Line("T3", what, told, wanted, cost <= limit)
+
+
+def t4(folder: Path) -> Iterator[Line]:
+    """The log of changes."""
+    shares = {"S": 0.5, "M": 1 / 200, "G": 1 / 20}
+    for name in ("S", "M", "G", "L"):
+        run = record(folder / f"{name}.tape", name, mode="changes", blame="none")
+        p50, p99 = np.percentile(run.tick_us, [50, 99])
+        above_us = p50 - run.hash_us
+        wanted = {"M": 30, "L": 70}.get(name)
+        if wanted is not None:
+            what = f"{name}: a tick in mode changes beyond the step (p99 {p99:,.0f}; without the full hash {above_us:,.0f})"
+            yield Line("T4", what, f"{p50:,.0f} µs", f"≤ {wanted} µs", p50 <= wanted)
+        peer = peer_bytes(folder, name) if name in shares else None
+        if peer is not None:
+            what = f"{name}: bytes a tick, mode changes ({run.bytes_a_tick:,.0f}) ÷ MCAP zstd ({peer:,.0f})"
+            share = run.bytes_a_tick / peer
+            yield Line("T4", what, f"1/{1 / share:,.1f}", f"≤ 1/{1 / shares[name]:,.0f}", share <= shares[name])
+
+
+def t5(folder: Path) -> Iterator[Line]:
+    """Bytes a tick in mode events, keyframes as they are by default."""
+    for name in ("S", "M", "G"):
+        world = workloads.make(name)
+        random = np.random.Generator(np.random.PCG64(7))
+        path = folder / f"{name}.tape"
+        ticks = {"S": 6000, "M": 1200, "G": 1200}[name]
+        with recorder.Recorder(path, world) as tape:
+            for _ in range(ticks):
+                tape.step(workloads.orders(random))
+        size = path.stat().st_size / ticks
+        if name == "S":
+            yield Line("T5", "S: bytes a tick, hashes of fields included", f"{size:,.0f} B", "≤ 140 B", size <= 140)
+        else:
+            limit = 0.45 * {"M": 12_700, "G": 12_200}[name]
+            what = f"{name}: bytes a tick (best peer of the design's table: {limit / 0.45:,.0f})"
+            yield Line("T5", what, f"{size:,.0f} B", f"≤ {limit:,.0f} B", size <= limit)
+
+
+def t6(folder: Path) -> Iterator[Line]:
+    """Seeks: a full keyframe, any tick by the log, one tick back."""
+    for name, times, wanted_ms in (("S", None, 1.0), ("M", 10, 8.0), ("L", 3, 100.0)):
+        path = folder / f"{name}.tape"
+        run = record(path, name, mode="changes", blame="none")
+        with replayer.Tape(path) as tape:
+            fulls = [place for place in tape.keyframes if place.is_full]
+            if times is not None:
+                decode = statistics.median(timed_us(partial(tape.snapshot, place)) for place in fulls[:5] * 2)
+                what = f"{name}: a full keyframe read ({decode / 1e3:,.1f} ms) ÷ copy of the state"
+                yield Line("T6", what, f"{decode / run.copy_us:.1f} ×", f"≤ {times} ×", decode <= times * run.copy_us)
+            log, found = ChangeLog(tape.recording), []
+            for tick in np.random.Generator(np.random.PCG64(3)).integers(1, TICKS[name], SEEKS).tolist():
+                log.forget()
+                found.append(timed_us(partial(log.reach, tick)) / 1e3)
+        p50, p99 = np.percentile(found, [50, 99])
+        what = f"{name}: seek to any tick through the log (p99 {p99:,.1f} ms)"
+        yield Line("T6", what, f"{p50:,.1f} ms", f"≤ {wanted_ms:g} ms", p50 <= wanted_ms)
+    yield from step_back(folder)
+
+
+def step_back(folder: Path) -> Iterator[Line]:
+    """One tick back after a seek, beside a step."""
+    for name in ("S", "M"):
+        path = folder / f"{name}-events.tape"
+        with recorder.Recorder(path, workloads.make(name)) as tape:
+            for _ in range(600):
+                tape.step([])
+        other = workloads.make(name)
+        with replayer.open(path, partial(workloads.make, name)) as run:
+            backs, steps = [], []
+            for tick in range(50, 590, 37):
+                run.seek(tick)
+                backs.append(timed_us(run.step_back))
+                steps.append(timed_us(partial(other.step, [])))
+        share = statistics.median(backs) / statistics.median(steps)
+        yield Line("T6", f"{name}: step_back after a seek ÷ a step", f"{share:.1f} ×", "≤ 2 ×", share <= 2)
+
+
+def t10(_: Path) -> Iterator[Line]:
+    """Importing, beside NumPy alone, in turns."""
+    found: dict[str, list[float]] = {"numpy": [], "recorder": []}
+    for _number in range(9):
+        for name, times in found.items():
+            program = [sys.executable, "-c", f"import {name}"]
+            times.append(timed_us(partial(subprocess.run, program, check=True)) / 1e3)
+    numpy_ms, ours_ms = (min(times) for times in found.values())
+    added = ours_ms - numpy_ms
+    what = (
+        f"import recorder beyond NumPy alone ({numpy_ms:,.0f} ms; ratio {added / numpy_ms:.2f}, wanted 0.74 = 60 ÷ 81)"
+    )
+    yield Line("T10", what, f"+{added:,.0f} ms", "≤ 60 ms", added <= 60)
+
+
+# --- those with programs of their own
+
+
+def durability(folder: Path) -> Iterator[Line]:
+    """T1, T1b and T7."""
+    lines = {line["way"]: line for line in told_by("durability.py", folder)["ways"]}
+    floor = lines["hash + encode + store"]["beyond the step, µs p50"]
+    plain, blamed = lines["ours, durability=tick, blame=none"], lines["ours, durability=tick"]
+    p50, p99 = plain["beyond the step, µs p50"], plain["p99"]
+    what = f"S: a tick ({p50} µs, p99 {p99}) ÷ hash + encode + store ({floor} µs)"
+    yield Line("T1", what, f"{p50 / floor:.2f} ×", "≤ 2.5 × (or 4 µs)", p50 <= 2.5 * floor)
+    added = blamed["beyond the step, µs p50"] - p50
+    yield Line(
+        "T1b", f"S: hashes of 13 fields (÷ floor {added / floor:.2f})", f"+{added:.1f} µs", "≤ 1.5 µs", added <= 1.5
+    )
+    ratio = blamed["× no recorder"]
+    yield Line("T7", "S: the whole tick with the recorder ÷ without, mean", f"{ratio} ×", "≤ 1.15 ×", ratio <= 1.15)
+
+
+def gymnasium_steps(folder: Path) -> Iterator[Line]:
+    """T8."""
+    found = told_by("gymnasium_steps.py", folder)
+    ours, alone = found["recorded (block)"], found["CartPole alone"]
+    added = ours["added_us_p50"]
+    minari = found.get("Minari", {}).get("added_us_p50")
+    what = f"CartPole, a step ({alone['step_us_p50']:.1f} µs alone; Minari adds {minari and round(minari)} µs)"
+    yield Line("T8", what, f"+{added:.1f} µs", "≤ 2.5 µs", added <= 2.5)
+    size = ours["bytes_a_tick"]
+    yield Line("T8", "CartPole, bytes a step", f"{size:.1f} B", "≤ 20 B", size <= 20)
+
+
+def extract(folder: Path) -> Iterator[Line]:
+    """T9."""
+    for name, ways in told_by("extract.py", folder, "--repeats", "1").items():
+        one, two = (ways[way]["best_rows_a_second"] for way in ("replay extract", "replay extract -j 2"))
+        rate = one / 1e6
+        yield Line("T9", f"{name}: Parquet, a core", f"{rate:.2f} M rows/s", "≥ 3 M rows/s", rate >= 3)
+        speedup = two / one
+        yield Line("T9", f"{name}: two processes", f"{speedup:.2f} ×", "≥ 1.8 ×", speedup >= 1.8)
+
+
+def told_by(program: str, folder: Path, *more: str) -> Any:
+    """The figures of another program."""
+    path = folder / "figures.json"
+    subprocess.run([sys.executable, HERE / program, "--json", path, *more], check=True, stdout=subprocess.DEVNULL)
+    return json.loads(path.read_text())
+
+
+TARGETS: dict[str, Callable[[Path], Iterator[Line]]] = {
+    "T1": durability,
+    "T2": t2,
+    "T3": t3,
+    "T4": t4,
+    "T5": t5,
+    "T6": t6,
+    "T8": gymnasium_steps,
+    "T9": extract,
+    "T10": t10,
+}
+
+
+def measure(target: str) -> list[Line]:
+    """In a process of its own, so that no target meets what another one has left in memory."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+        path = Path(name) / "lines.json"
+        done = subprocess.run([sys.executable, __file__, "--alone", target, "--json", path], check=False)
+        return [Line(**line) for line in json.loads(path.read_text())] if done.returncode == 0 else []
+
+
+def show(lines: list[Line]) -> None:
+    """The table."""
+    table = Table(title="targets", title_justify="left")
+    for title in ("", "what", "measured", "wanted", "met"):
+        table.add_column(title, justify="right" if title in ("measured", "wanted") else "left")
+    for line in lines:
+        table.add_row(line.target, line.what, line.measured, line.wanted, "yes" if line.met else "no")
+    Console(width=130).print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=TARGETS, default=list(TARGETS), help="T1 has T1b and T7, too")
+    parser.add_argument("--alone", choices=TARGETS, help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    given = parser.parse_args()
+    if given.alone:
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+            lines = list(TARGETS[given.alone](Path(folder)))
+    else:
+        lines = [line for target in given.only for line in measure(target)]
+        show(lines)
+    if given.json:
+        given.json.write_text(json.dumps([attrs.asdict(line) for line in lines], indent=1) + "\n", encoding="utf-8")
+    if given.markdown:
+        rows = [["", "what", "measured", "wanted", "met"], ["---"] * 5]
+        rows += [[one.target, one.what, one.measured, one.wanted, "yes" if one.met else "**no**"] for one in lines]
+        facts = f"{platform.machine()}, Python {sys.version.split()[0]}, NumPy {np.__version__}\n\n"
+        given.markdown.write_text(facts + "".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
