@@ -29,6 +29,7 @@ def _run(module_name: str) -> None:
     if is_ours:
         signal.signal(signal.SIGINT, _leave)
     module = importlib.import_module(module_name)
+    module.load(sys.argv[1:])
     try:
         if is_ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)

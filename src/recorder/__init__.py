@@ -5,7 +5,9 @@ from recorder._shadowing import ensure_not_shadowed
 ensure_not_shadowed("sim", __name__)
 ensure_not_shadowed("replayer", __name__)  # It is not needed here, but a file that hides it runs none of its code.
 
-from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named before it makes these imports fail
+from typing import TYPE_CHECKING, Any  # noqa: E402 - a user's own sim.py must be named before imports fail by it
+
+from recorder.errors import (  # noqa: E402
     CorruptError,
     DesyncError,
     ForkedRecorderError,
@@ -19,10 +21,12 @@ from recorder.errors import (  # noqa: E402 - a user's own sim.py must be named 
     UnsupportedVersionError,
     WriterFailedError,
 )
-from recorder.foreign import record  # noqa: E402
-from recorder.jobs import RecorderStatistics  # noqa: E402
-from recorder.recorder import Recorder  # noqa: E402
-from recorder.resume import resume  # noqa: E402
+
+if TYPE_CHECKING:
+    from recorder.foreign import record
+    from recorder.jobs import RecorderStatistics
+    from recorder.recorder import Recorder
+    from recorder.resuming import resume
 
 __all__ = [
     "CorruptError",
@@ -42,3 +46,22 @@ __all__ = [
     "record",
     "resume",
 ]
+
+_LATER = {  # Imported when they are first asked for: who only reads tapes needs none of them.
+    "Recorder": "recorder.recorder",
+    "RecorderStatistics": "recorder.jobs",
+    "record": "recorder.foreign",
+    "resume": "recorder.resuming",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - only for what comes later
+
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

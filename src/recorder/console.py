@@ -19,7 +19,6 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token
 from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
 from cyclopts.validators import Number
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from recorder.errors import (
     CorruptError,
@@ -249,6 +248,15 @@ def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[f
     if quiet or not console.is_terminal:
         yield lambda _: None
         return
+    from rich.progress import (  # noqa: PLC0415 - only where there is somebody to see it
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns: list[ProgressColumn] = [TextColumn("{task.description}"), MofNCompleteColumn()]
     room = console.width - len(label) - 2 * len(str(total)) - 3  # What label and numbers leave for the rest.
     if room > _TIME_WIDTH + 4:

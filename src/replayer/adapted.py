@@ -12,8 +12,6 @@ from typing import Any
 
 from recorder.factories import sim_option
 from replayer.states_only import StatesOnly
-from sim.adapters.plain_object import NAME as PLAIN_OBJECT
-from sim.adapters.plain_object import fields_from_plain
 from sim.adapters.registry import Adapter, NoAdapterError, NotCapturedError, adapter_named
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.schema import Layout
@@ -76,8 +74,10 @@ def _adapter(meta: Mapping[str, Any]) -> tuple[Adapter, Mapping[str, Any]]:
 
 def _options(meta: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """How the adapter was told to record it. Raises ValueError for what it cannot have been told."""
+    from sim.adapters.plain_object import NAME, fields_from_plain  # noqa: PLC0415 - only for a tape of an adapter
+
     options: dict[str, Any] = {"level": meta.get("level"), "ignore": _texts(told.get("ignored"))}
-    if told.get("name") == PLAIN_OBJECT:
+    if told.get("name") == NAME:
         options["what"] = fields_from_plain(told.get("fields"))
     return options
 

@@ -13,9 +13,8 @@ from recorder.format.block import TAG
 from recorder.format.file_header import MAGIC
 from replayer.adapted import why_missing
 from replayer.files import reading
-from replayer.repair import STOPPED_EARLY
 from replayer.show import picture
-from replayer.tape import Tape
+from replayer.tape import STOPPED_EARLY, Tape
 from replayer.worlds import version_note
 from sim.kernel.registry import UnknownWorldError, World, find_world
 from sim.kernel.state import Snapshot

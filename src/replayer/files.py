@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recorder.console import shown_path
 from recorder.errors import UnreadableError
-from replayer.desync.dump import write_state
+from replayer.state_file import write_state
 from sim.kernel.state import Snapshot
 
 _UNREADABLE = {errno.EACCES, errno.EPERM, errno.EIO}

@@ -28,7 +28,7 @@ from recorder.format.places import KeyframePlace, optional_blocks
 from recorder.format.segment import Segment
 from recorder.session import encode_small
 from replayer.cursor import Cursor, MismatchError
-from replayer.tape import Tape
+from replayer.tape import STOPPED_EARLY, Tape
 from replayer.worlds import Factory, UnfitSimulationError, make_simulation
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.simulation import Simulation
@@ -95,7 +95,6 @@ def repair_tape(
 # What a step raises when it meets a state or inputs that are not those of its own world.
 STEP_ERRORS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
 
-STOPPED_EARLY = "the recording stopped before its first keyframe was written"
 _KNOWN_KINDS = {"META", "FRAMES", "FULL", "DELTA", "END", "DROP", "INDEX"}
 _OTHER_HASH = "re-simulating gives another hash than the recorded one"
 

@@ -30,6 +30,7 @@ from replayer.stored_events import event_blocks, missing_event_ticks, stored_eve
 from sim.kernel.state import Snapshot
 
 Mode = Literal["salvage", "prefix", "strict"]
+STOPPED_EARLY = "the recording stopped before its first keyframe was written"
 
 
 class Tape:

@@ -12,7 +12,7 @@ import pytest
 import recorder.cli
 import replayer.cli
 from recorder import Recorder
-from recorder.resume import resume
+from recorder.resuming import resume
 from replayer import Tape
 from replayer.events import rebuild_events
 from replayer.scenario_results import scenario_result

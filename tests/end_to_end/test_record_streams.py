@@ -102,11 +102,20 @@ raise ImportError("an interrupt was taken for something else")
 
 @pytest.mark.parametrize(("command", "package"), [("record", "recorder"), ("replay", "replayer")])
 @pytest.mark.parametrize("ignored", ["", "ignored"])
-def test_ctrl_c_while_the_program_starts_is_quiet(folder: Path, command: str, package: str, ignored: str) -> None:
-    """Exit code 130 and no traceback of an import, while somebody's wish to have it ignored is granted."""
+@pytest.mark.parametrize("late", ["", "late"])
+def test_ctrl_c_while_the_program_starts_is_quiet(
+    folder: Path, command: str, package: str, ignored: str, late: str
+) -> None:
+    """Exit code 130 and no traceback of an import, while somebody's wish to have it ignored is granted.
+
+    late: while the one command that is asked for is imported.
+    """
     (folder / package).mkdir()
     interrupting = INTERRUPTING.replace("time.sleep(20)", "os._exit(0)") if ignored else INTERRUPTING
-    (folder / package / "__init__.py").write_text(interrupting)
+    (folder / package / "__init__.py").write_text("" if late else interrupting)
+    (folder / package / "cli.py").write_text(
+        f"def load(_):\n    {interrupting.strip().replace(chr(10), chr(10) + '    ')}\n"
+    )
     before = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " if ignored else ""
     program = f"{before}import simulation_flight_recorder; simulation_flight_recorder.{command}()"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ import attrs
 
 from recorder import Recorder
 from recorder.names import journal_path, segment_path
-from recorder.resume import resume_in
+from recorder.resuming import resume_in
 from sim.kernel.simulation import as_simulation
 
 from oracle.crash_images import Image

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from recorder.resume import resume_in
+from recorder.resuming import resume_in
 
 from oracle.crash_images import Image, powerless
 from oracle.fake_files import MemoryFiles

@@ -14,7 +14,7 @@ import pytest
 import recorder
 from recorder import MissingTickError, Recorder, UnreadableError, WriterFailedError
 from recorder.names import segment_numbers, segment_path
-from recorder.resume import resume_in
+from recorder.resuming import resume_in
 from recorder.session import Resumed
 
 from oracle.crashes import Moment, Watch, lay_out, live_run, record_until, watch_recording, watch_resuming

@@ -22,7 +22,7 @@ from sim import Blob, Field, Schema, State, Table
 from oracle.crashes import record_until
 from small_worlds import Herd, Walkers
 
-RESUME = importlib.import_module("recorder.resume")  # recorder.resume is the function of that name.
+RESUME = importlib.import_module("recorder.resuming")
 SETTINGS: dict[str, Any] = {"keyframe_interval_ticks": 5, "full_every": 3}
 
 

@@ -11,7 +11,7 @@ import pytest
 import replayer
 from recorder.errors import MissingTickError
 from recorder.recorder import Recorder
-from recorder.resume import resume
+from recorder.resuming import resume
 from recorder.scenarios import run_with_scenario
 from recorder.scenarios.running import raced_inputs
 from replayer.scenario_results import compare_tapes, run_canonical_replay, scenario_result

@@ -253,7 +253,7 @@ def _with_scores(assembled: Assembled, run: Run) -> Run:
     found = _world_of(assembled.meta)
     if found is None or found[0].outcome is None:
         return run
-    from recorder.resume import make_world, restore_last_tick  # noqa: PLC0415 - loads the whole recorder
+    from recorder.resuming import make_world, restore_last_tick  # noqa: PLC0415 - loads the whole recorder
 
     try:
         simulation = make_world(assembled)

@@ -12,7 +12,7 @@ from typing import Any
 from recorder.console import UsageError
 from recorder.copying import TapeCopy
 from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
-from recorder.resume import resume
+from recorder.resuming import resume
 from recorder.scenarios.checkpoints import Checkpoint, read_checkpoint
 from recorder.session import describe, encode_small, new_run_id
 from recorder.settings import make_settings

@@ -6,11 +6,9 @@ What is there already is never written over: see dump_folder.py.
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 
 import attrs
-import numpy as np
 
 from recorder.environment import describe_environment
 from replayer.desync.comparison import FieldDifference, row_lines
@@ -21,8 +19,8 @@ from replayer.desync.dump_tapes import write_tapes
 from replayer.desync.finding import Finding
 from replayer.desync.place import phase_text
 from replayer.show import to_json
+from replayer.state_file import write_state
 from replayer.tape import Tape
-from sim.kernel.state import Snapshot
 
 
 def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path | None, Finding]:
@@ -68,17 +66,6 @@ def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
         if state is not None:
             write_state(folder / f"{name}.npz", state)
     write_tapes(folder, tape, finding)
-
-
-def write_state(path: Path, state: Snapshot) -> None:
-    """Write the fields of a state as a compressed .npz file, one array a field, live rows only.
-
-    Not by numpy.savez, which takes fields for arguments of its own if they are called file or allow_pickle.
-    """
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in state:
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(state[name], order="C"), allow_pickle=False)
 
 
 def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None) -> list[str]:

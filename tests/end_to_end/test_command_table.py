@@ -1,0 +1,77 @@
+"""Commands are imported when they are asked for: with one alone, all is as with all of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import recorder.cli
+import replayer.cli
+from recorder.console import run_app
+
+from oracle.command_lines import assert_one_line
+
+PROGRAMS = {"record": recorder.cli, "replay": replayer.cli}
+COMMANDS = [(program, name) for program, cli in PROGRAMS.items() for name in cli.COMMANDS]
+
+
+@pytest.mark.parametrize(("program", "name"), COMMANDS)
+def test_alone_and_among_all_a_command_has_the_same_help(
+    capsys: pytest.CaptureFixture[str], program: str, name: str
+) -> None:
+    """Under its name, which is there."""
+    cli = PROGRAMS[program]
+    texts = []
+    for loaded_for in ([name], []):
+        assert run_app(cli.load(loaded_for), [name, "--help"]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert texts[0].startswith(f"Usage: {program} {name}")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_names_every_command_and_a_typo_is_told_which_is_meant(
+    capsys: pytest.CaptureFixture[str], program: str
+) -> None:
+    """With the first sentence of each; and no word that is no command is taken for one."""
+    cli = PROGRAMS[program]
+    assert run_app(cli.load(["--help"]), ["--help"]) == 0
+    lines = capsys.readouterr().out.partition("Commands")[2].splitlines()
+    described = {words[0] for line in lines if len(words := line.strip("│").split()) > 1}
+    assert described >= set(cli.COMMANDS)
+    for name in cli.COMMANDS:
+        typo = f"{name}x"
+        assert run_app(cli.load([typo]), [typo]) == 2
+        assert_one_line(capsys.readouterr(), f'Did you mean "{name}"?')
+
+
+@pytest.mark.parametrize(
+    ("command", "not_needed"),
+    [
+        ("import replayer.cli; replayer.cli.load(['info'])", ("recorder.recorder", "replayer.desync", "rich.progress")),
+        ("import recorder.cli; recorder.cli.load(['run'])", ("replayer", "recorder.corpus", "sim.adapters")),
+        ("import recorder, replayer", ("numpy", "recorder.recorder", "replayer.tape")),
+    ],
+)
+def test_what_is_not_needed_is_not_imported(command: str, not_needed: tuple[str, ...]) -> None:
+    """Else each command waits for all the others."""
+    program = f"{command}\nimport sys\nprint(sorted(set({not_needed}) & set(sys.modules)))"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert finished.stdout == "[]\n"
+
+
+def test_every_public_name_is_there() -> None:
+    """Those that are imported later, too; and a name that there is none of is refused as by any module."""
+    import recorder
+    import replayer
+    import sim.adapters
+
+    for package in (recorder, replayer, sim.adapters):
+        assert set(package.__all__) <= set(dir(package))
+        for name in package.__all__:
+            assert getattr(package, name) is getattr(package, name)
+        with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+            _ = package.nothing
+    assert callable(recorder.resume)
