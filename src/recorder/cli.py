@@ -11,12 +11,12 @@ from recorder.command_table import add_commands
 from recorder.console import run_app, version
 
 COMMANDS = {  # Where each is; imported when it is asked for.
-    "batch": "recorder.batch_commands:batch",
-    "generate": "recorder.generate_command:generate",
-    "resume": "recorder.resume_command:resume",
     "run": "recorder.run_command:run",
-    "scenarios": "recorder.scenarios_command:scenarios",
+    "resume": "recorder.resume_command:resume",
+    "batch": "recorder.batch_commands:batch",
     "sweep": "recorder.batch_commands:sweep",
+    "generate": "recorder.generate_command:generate",
+    "scenarios": "recorder.scenarios_command:scenarios",
 }
 
 

@@ -14,23 +14,23 @@ from recorder.console import run_app, version
 from recorder.errors import DesyncError
 
 COMMANDS = {  # Where each is; imported when it is asked for.
-    "certify": "replayer.certify_command:certify_tape",
+    "info": "replayer.info_command:info",
+    "seek": "replayer.seek_command:seek",
+    "verify": "replayer.verify_command:verify",
+    "tail": "replayer.tail_command:tail",
+    "repair": "replayer.repair_command:repair",
     "check": "replayer.check_command:check",
-    "compare": "replayer.scenario_commands:compare",
     "contracts": "replayer.contracts_command:contracts",
-    "diff": "replayer.diff_command:diff",
     "drift": "replayer.drift_command:drift",
     "explain": "replayer.explain_command:explain",
     "export": "replayer.export_commands:export",
     "extract": "replayer.extract_command:extract_tapes",
-    "info": "replayer.info_command:info",
-    "ls": "replayer.ls_command:ls",
+    "certify": "replayer.certify_command:certify_tape",
     "plot": "replayer.export_commands:plot",
-    "repair": "replayer.repair_command:repair",
+    "diff": "replayer.diff_command:diff",
     "results": "replayer.scenario_commands:results",
-    "seek": "replayer.seek_command:seek",
-    "tail": "replayer.tail_command:tail",
-    "verify": "replayer.verify_command:verify",
+    "compare": "replayer.scenario_commands:compare",
+    "ls": "replayer.ls_command:ls",
 }
 
 
