@@ -14,6 +14,9 @@ TEST_GROUPS ?= test datasets adapters  # Without the last two, what works with o
 PACKAGE_TESTS := tests/replayer/extraction tests/sim/adapters
 DEMO_TAPE := recordings/demo.tape
 
+# The tests start many processes: none of them shall compile all modules anew, whatever is set outside.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-long test-pythons test-exact test-oldest lint bench clean
 
 demo: $(VENV)/.installed
@@ -24,12 +27,12 @@ demo: $(VENV)/.installed
 	$(BIN)/replay verify $(DEMO_TAPE) --jobs 2
 
 test: $(VENV)/.tested
-	$(BIN)/pytest -n 2 --dist loadgroup tests $(PACKAGE_TESTS:%=--ignore=%)
-	$(BIN)/pytest -n 2 --dist loadgroup $(PACKAGE_TESTS)  # Apart: the packages they import make every fork slow.
+	$(BIN)/pytest -n 2 --dist worksteal tests $(PACKAGE_TESTS:%=--ignore=%)
+	$(BIN)/pytest -n 2 --dist worksteal $(PACKAGE_TESTS)  # Apart: the packages they import make every fork slow.
 	$(BIN)/pytest -n 2 --dist loadfile README.md docs  # Each page by one process: its blocks build on each other.
 
 test-long: $(VENV)/.tested
-	$(BIN)/pytest -n 2 --dist loadgroup -m long tests
+	$(BIN)/pytest -n 2 --dist worksteal -m long tests
 
 test-pythons:
 	tools/test_pythons.sh

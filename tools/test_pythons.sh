@@ -10,7 +10,7 @@ for version in 3.11 3.12 3.13; do
             echo "== $("$candidate" --version)"
             if [ $# -gt 0 ]; then
                 make --no-print-directory TEST_GROUPS=test ".venv-$version/.tested" PYTHON="$candidate" VENV=".venv-$version"
-                ".venv-$version/bin/pytest" -n 2 --dist loadgroup "$@"
+                ".venv-$version/bin/pytest" -n 2 --dist worksteal "$@"
             else
                 make --no-print-directory test TEST_GROUPS=test PYTHON="$candidate" VENV=".venv-$version"
             fi

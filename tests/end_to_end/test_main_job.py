@@ -17,11 +17,9 @@ import replayer
 from recorder import Recorder
 from sim.scenario.load import load_scenario
 
-TICKS = 5000
-SOUGHT = 200
-KEYFRAMES = 100  # Ticks between them: three times as many as by default, so that a third of the time is spent.
-
-pytestmark = pytest.mark.xdist_group("main job")  # The five thousand ticks are recorded once, by one worker.
+# Ticks of the run, how many of them are sought, ticks between keyframes (by default 300).
+SIZES = [(900, 24, 50), pytest.param((5000, 200, 100), marks=pytest.mark.long)]
+SEED_MAX = 1 << 30
 
 VISIT = """
 import hashlib, json, sys
@@ -40,16 +38,17 @@ with replayer.open(sys.argv[1]) as run:
 class Live:
     """What the live run had at some ticks."""
 
-    def __init__(self, path: Path, seed: int) -> None:
+    def __init__(self, path: Path, seed: int, ticks: int, sought: int, interval: int) -> None:
         self.path = path
-        self.ticks = sorted(random.Random(seed).sample(range(1, TICKS + 1), SOUGHT))
+        self.interval = interval
+        self.ticks = sorted(random.Random(seed).sample(range(1, ticks + 1), sought))
         wanted = set(self.ticks)
         self.arenas: dict[int, bytes] = {}
         self.hashes: dict[int, int] = {}
         scenario = load_scenario("quiet-meadow")
         inputs_at = scenario.world.inputs(scenario.config)
-        with Recorder(path, scenario.world.make(scenario.config), keyframe_interval_ticks=KEYFRAMES) as tape:
-            for tick in range(1, TICKS + 1):
+        with Recorder(path, scenario.world.make(scenario.config), keyframe_interval_ticks=interval) as tape:
+            for tick in range(1, ticks + 1):
                 tape.step(inputs_at(tick))
                 if tick in wanted:
                     self.arenas[tick] = tape.simulation.state.arena.tobytes()
@@ -62,24 +61,24 @@ class Live:
         ]
 
 
-@pytest.fixture(scope="session")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Live:
-    """The shipped scenario, five thousand ticks of it, recorded."""
-    seed = random.randrange(1 << 30)
+@pytest.fixture(scope="module", params=SIZES, ids=lambda size: f"{size[0]}-ticks")
+def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Live:
+    """The shipped scenario, many ticks of it, recorded."""
+    seed = random.randrange(SEED_MAX)
     print("seed of the ticks", seed)
-    return Live(tmp_path_factory.mktemp("main") / "run.tape", seed)
+    return Live(tmp_path_factory.mktemp("main") / "run.tape", seed, *request.param)
 
 
-def test_two_hundred_random_ticks_are_the_live_state(live: Live) -> None:
+def test_random_ticks_are_the_live_state(live: Live) -> None:
     """In random order, each sought state equals the live one in every byte and in its hash."""
-    order = random.Random(1).sample(live.ticks, SOUGHT)
+    order = random.Random(1).sample(live.ticks, len(live.ticks))
     with replayer.open(live.path) as run:
         for tick in order:
             report = run.seek(tick)
 
             assert run.state.arena.tobytes() == live.arenas[tick], tick
             assert report.state_hash == live.hashes[tick]
-            assert report.simulated_ticks < KEYFRAMES
+            assert report.simulated_ticks < live.interval
 
 
 def visit(live: Live, **environment: str) -> dict[str, Any]:
@@ -97,14 +96,14 @@ def visit(live: Live, **environment: str) -> dict[str, Any]:
 
 
 def test_a_fresh_process_with_another_hash_seed_finds_the_same(live: Live) -> None:
-    """After a restart, with another PYTHONHASHSEED, the same two hundred states are found."""
+    """After a restart, with another PYTHONHASHSEED, the same states are found."""
     other = "4242" if os.environ.get("PYTHONHASHSEED") != "4242" else "1"
 
     assert visit(live, PYTHONHASHSEED=other)["found"] == live.expected()
 
 
 def test_with_simd_dispatch_switched_off_the_same_is_found(live: Live) -> None:
-    """With every feature disabled that NumPy lets one disable, the same two hundred states are found."""
+    """With every feature disabled that NumPy lets one disable, the same states are found."""
     try:
         from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
     except ImportError:

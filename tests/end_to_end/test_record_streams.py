@@ -14,7 +14,12 @@ from replayer import Tape
 from oracle.command_lines import TINY
 
 RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
-SHOWN_BY_HELP = [(name, word) for name in ("recorder", "replayer") for word in ("--help", "")]
+SHOWN_BY_HELP = [
+    ("recorder", "--help"),
+    ("replayer", ""),
+    pytest.param("recorder", "", marks=pytest.mark.long),
+    pytest.param("replayer", "--help", marks=pytest.mark.long),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -173,8 +173,14 @@ def arms_race(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("what", ["", "--what populations --what deaths", "--tick 60", "--tick -1"])
-@pytest.mark.parametrize("form", ["png", "svg"])
+@pytest.mark.parametrize(
+    ("what", "form"),
+    [
+        pytest.param(what, form, marks=() if is_ordinary else pytest.mark.long)
+        for number, what in enumerate(["", "--what populations --what deaths", "--tick 60", "--tick -1"])
+        for form, is_ordinary in (("png", number % 3 == 0), ("svg", number == 2))
+    ],
+)
 def test_pictures_are_drawn(arms_race: Path, capsys: pytest.CaptureFixture[str], what: str, form: str) -> None:
     """Of the form that the name asks for."""
     assert run(replayer.cli.main, f"plot {arms_race} {what} -o p.{form}") == 0

@@ -113,13 +113,13 @@ from recorder.logfile import LogFile
 from small_worlds import Walkers
 fdatasync = LogFile.fdatasync
 def slowly(self):
-    time.sleep(1)
+    time.sleep(0.4)
     fdatasync(self)
 tape = Recorder(sys.argv[1], Walkers(), durability=sys.argv[2])
 for tick in range(50):
     tape.step([[1, 1]])
 LogFile.fdatasync = slowly
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     tape.close({"reason": "first"})
     sys.exit("not interrupted")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -267,12 +267,32 @@ CASES = [
     Case(8, "zoo.meadows:Trampling", "meadow versions", {"audit": "biotope.wind", "check": "Trampling.step"}),
     Case(8, "zoo.meadows:Greening", "meadow versions", {"contracts": "births"}),
 ]
+QUICK = {"verify", "draws", "audit", "contracts", "diff"}
 CLAIMS = [(case, tool) for case in CASES for tool in case.claims]
-# An explanation takes seconds: of three one is asked for in each run of the tests, all of them by make test-long.
-ASKED = [
-    pytest.param(case, tool, marks=pytest.mark.long if tool in {"explain", "certify"} and number % 3 else ())
-    for number, (case, tool) in enumerate(CLAIMS)
-]
+
+
+def firsts(keys: Iterable[Hashable]) -> list[bool]:
+    """Whether each of them is the first of its value."""
+    seen: set[Hashable] = set()
+    return [key not in seen and not seen.add(key) for key in keys]  # type: ignore[func-returns-value]
+
+
+def some(values: list[Any], *keys: list[Hashable]) -> list[Any]:
+    """Parameters: the first value for each of the keys is in each run of the tests, all of them in make test-long."""
+    wanted = [any(is_first) for is_first in zip(*map(firsts, keys), strict=True)]
+    return [
+        pytest.param(*value, marks=() if is_wanted else pytest.mark.long)
+        for value, is_wanted in zip(values, wanted, strict=True)
+    ]
+
+
+PLANTED = some([(case,) for case in CASES], [case.cause for case in CASES], [case.how for case in CASES])
+# Of each tool something, of an explanation each kind; of those that take seconds no more than that.
+ASKED = some(
+    [*CLAIMS],
+    [(tool, case.claims[tool].partition(" ")[0] if tool == "explain" else "") for case, tool in CLAIMS],
+    [case.is_meadow or "check" if tool == "check" else case.cause if tool in QUICK else tool for case, tool in CLAIMS],
+)
 
 
 def marked(path: Path, name: str) -> list[int]:
@@ -391,7 +411,7 @@ def skip_without_features(case: Case) -> None:
         pytest.skip("this processor has no features that NumPy could be told to leave alone")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", PLANTED, ids=lambda case: case.name)
 def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Callable[[Case], Specimen]) -> None:
     """What verification says is what a comparison of both runs, tick by tick and phase by phase, gives."""
     skip_without_features(case)
@@ -573,7 +593,9 @@ TOOLS: dict[str, Callable[[Specimen, str], tuple[Any, bool]]] = {
 SOUND = [case for case in CASES if not case.is_meadow]
 
 
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", some([(case,) for case in SOUND], [case.cause for case in SOUND]), ids=lambda case: case.name
+)
 def test_the_sound_originals_give_no_finding(case: Case, tmp_path: Path) -> None:
     """Verified, checked for hidden state, and under their contracts where they have some."""
     factory = getattr(observing.load("sound", case.module), case.kind)
