@@ -87,7 +87,7 @@ RUNS = st.lists(st.lists(WRITES.map(list), max_size=4), max_size=25)
 
 
 @given(schema=schemas(), inputs=RUNS, interval=st.integers(1, 9), full_every=st.integers(1, 4), seed=st.randoms())
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_marked_and_scanned_recordings_are_equal_and_every_sought_state_is_live(
     schema: Schema, inputs: list[Any], interval: int, full_every: int, seed: Any
 ) -> None:

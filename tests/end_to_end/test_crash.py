@@ -99,7 +99,7 @@ def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) 
     assert not journal_path(path).exists()
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_killed_record_run_is_gone_on_with(tmp_path: Path, number: int) -> None:
     """The command, killed in the midst of the shipped scenario: resumed, it ends in the uninterrupted run's state."""
     path, seed = tmp_path / "a.tape", random.randrange(1 << 30)

@@ -106,9 +106,18 @@ def calls_of_a_sound_run(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> li
 
 
 @pytest.mark.parametrize(
-    "settings", [{"durability": "tick"}, {"durability": "block"}, {"durability": "tick", "split": 600}], ids=str
+    ("settings", "kept"),
+    [
+        pytest.param(settings, kept, marks=() if kept in ordinary else pytest.mark.long)
+        for settings, ordinary in (
+            ({"durability": "tick"}, {0.5}),
+            ({"durability": "block"}, {1.0}),
+            ({"durability": "tick", "split": 600}, {0.0, 0.5}),
+        )
+        for kept in (0.0, 0.5, 1.0)
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
 def test_a_call_that_fails_once_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, kept: float, settings: dict[str, Any]
 ) -> None:

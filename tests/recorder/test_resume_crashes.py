@@ -248,8 +248,14 @@ def test_a_file_that_is_not_of_the_tape_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::recorder.RecordingWarning")
-@pytest.mark.parametrize("kind", ["fdatasync", "append", "publish"])
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kind", "k"),
+    [
+        pytest.param(kind, k, marks=() if k in ordinary else pytest.mark.long)
+        for kind, ordinary in (("fdatasync", {1, 3}), ("append", {2}), ("publish", {3}))
+        for k in (1, 2, 3)
+    ],
+)
 def test_a_kill_while_a_segment_takes_over_loses_nothing(monkeypatch: pytest.MonkeyPatch, k: int, kind: str) -> None:
     """A call fails, a segment takes over and repeats what was not durable; the process dies at any moment of it."""
     monkeypatch.setattr("recorder.writer.RETRY_S", (0.0, 0.0))

@@ -52,8 +52,17 @@ class HiddenCounter:
         self.state["x"][()] += self.count
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 4])
-@pytest.mark.parametrize("factory", [OwnGenerator, GlobalGenerator, HiddenCounter])
+@pytest.mark.parametrize(
+    ("factory", "jobs"),
+    [
+        *((OwnGenerator, 1), (GlobalGenerator, 2), (HiddenCounter, 4)),
+        *(
+            pytest.param(factory, jobs, marks=pytest.mark.long)
+            for factory, jobs in ((OwnGenerator, 2), (OwnGenerator, 4), (GlobalGenerator, 1), (GlobalGenerator, 4))
+        ),
+        *(pytest.param(HiddenCounter, jobs, marks=pytest.mark.long) for jobs in (1, 2)),
+    ],
+)
 def test_state_outside_of_the_state_is_found_at_the_first_keyframe(tmp_path: Path, factory: Any, jobs: int) -> None:
     """The tick after the first keyframe is bad, every time, and the note says that keyframes lack something."""
     path = tmp_path / "run.tape"

@@ -33,6 +33,7 @@ from oracle.exhaust import exhaust
 from oracle.second_reader import DELTA, END, FRAMES, FULL, INDEX
 from small_worlds import Walkers
 
+FEW = (-1, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1)
 HUGE = (-1, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 MEMORY_BYTES_MAX = 64 << 20  # Twice what the longest block takes; all of these tapes have a few kilobytes.
 RUN_ID = bytes(16)
@@ -88,19 +89,19 @@ def with_payload(data: bytes, which: int, change: Callable[[bytes], bytes], **fi
     return b"".join([*parts, encode_trailer(blocks[0][0].marker, end)])
 
 
-def at_each_figure(plain: Any) -> list[Any]:
+def at_each_figure(plain: Any, figures: tuple[int, ...]) -> list[Any]:
     """Copies of plain data with each integer in it replaced by each huge figure, and each list by a long one."""
     if isinstance(plain, bool):
         return []
     if isinstance(plain, int):
-        return [figure for figure in HUGE if figure != plain]
+        return [figure for figure in figures if figure != plain]
     if isinstance(plain, list):
         longer = [plain * 300] if plain else [[0] * 100]
         return longer + [
-            [*plain[:n], new, *plain[n + 1 :]] for n, old in enumerate(plain) for new in at_each_figure(old)
+            [*plain[:n], new, *plain[n + 1 :]] for n, old in enumerate(plain) for new in at_each_figure(old, figures)
         ]
     if isinstance(plain, dict):
-        return [plain | {key: new} for key, old in plain.items() for new in at_each_figure(old)]
+        return [plain | {key: new} for key, old in plain.items() for new in at_each_figure(old, figures)]
     return []
 
 
@@ -127,14 +128,15 @@ def encodable(plain: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", [END, INDEX, FULL, DELTA])
-def test_huge_figures_in_payloads(tape: bytes, kind: int) -> None:
+@pytest.mark.parametrize("figures", [FEW, pytest.param(HUGE, marks=pytest.mark.long)], ids=["few", "all"])
+def test_huge_figures_in_payloads(tape: bytes, kind: int, figures: tuple[int, ...]) -> None:
     """Each figure and each list in END, INDEX and the heads of keyframes: RecordingError or data, bounded memory."""
     raw = [raw for header, raw in blocks_of(tape) if header.kind == kind][-1]
-    heads = at_each_figure(decode_plain(raw) if kind == END else head_of(raw))
+    heads = at_each_figure(decode_plain(raw) if kind == END else head_of(raw), figures)
     payloads = [encode_plain(head) if kind == END else in_head(raw, head) for head in heads if encodable(head)]
     if kind != END:  # And a head that says that it is longer than everything.
         payloads += [struct.pack("<I", size) + raw[4:] for size in (0, 1, len(raw), 1 << 31, (1 << 32) - 1)]
-    assert len(payloads) > 20
+    assert len(payloads) > 2 * len(figures)
     tracemalloc.start()
     try:
         for payload in payloads:
@@ -159,14 +161,20 @@ HEADER_FIELDS = {
 }
 
 
+ALL_KINDS = (Kind.META, Kind.FRAMES, Kind.FULL, Kind.DELTA, Kind.INDEX, Kind.END)
+
+
 @pytest.mark.parametrize("field", HEADER_FIELDS)
-def test_huge_figures_in_block_headers(tape: bytes, field: str) -> None:
-    """In a block of each kind, each field at the values that are most likely to break something."""
+@pytest.mark.parametrize(
+    "kinds", [(Kind.FRAMES, Kind.DELTA, Kind.END), pytest.param(ALL_KINDS, marks=pytest.mark.long)], ids=["some", "all"]
+)
+def test_huge_figures_in_block_headers(tape: bytes, field: str, kinds: tuple[Kind, ...]) -> None:
+    """In a block of each of these kinds, each field at the values that are most likely to break something."""
     limit = (1 << HEADER_FIELDS[field]) - 1
     values = {0, 1, limit, limit >> 1, (limit >> 1) + 1, 16384, 16385, BLOCK_RAW_BYTES_MAX, BLOCK_RAW_BYTES_MAX + 1}
     tracemalloc.start()
     try:
-        for kind in (Kind.META, Kind.FRAMES, Kind.FULL, Kind.DELTA, Kind.INDEX, Kind.END):
+        for kind in kinds:
             for value in sorted(value for value in values if value <= limit):
                 tracemalloc.reset_peak()
                 exhaust([with_payload(tape, kind, lambda raw: raw, **{field: value})])

@@ -161,7 +161,7 @@ def test_a_whole_file_of_a_forged_run(tmp_path: Path) -> None:
     forged = record(folder / "run.tape", push=2, split=400)
     numbers = segment_numbers(path)
     assert len(numbers) > 3
-    for number in numbers:
+    for number in (0, numbers[len(numbers) // 2], numbers[-1]):
         file = segment_path(path, number)
         data = file.read_bytes()
         file.write_bytes(segment_path(forged, number).read_bytes())

@@ -83,15 +83,16 @@ def without_place(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
     return [attrs.asdict(attrs.evolve(record, tape=None, attempts=1)) for record in records]
 
 
-def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path) -> None:
-    """64 runs, on 1, 2 and 4 workers, in this process's threads, and one by one by hand."""
-    truth = [run_job(job) for job in jobs_of(tiny, 64)]
-    assert [record.index for record in truth] == list(range(64))
-    assert [dict(record.bindings) for record in truth] == [{"seed": seed} for seed in range(64)]
-    assert len({record.final_hash for record in truth}) == 64
+@pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.long)])
+def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path, count: int) -> None:
+    """Many runs, on 1, 2 and 4 workers, in this process's threads, and one by one by hand."""
+    truth = [run_job(job) for job in jobs_of(tiny, count)]
+    assert [record.index for record in truth] == list(range(count))
+    assert [dict(record.bindings) for record in truth] == [{"seed": seed} for seed in range(count)]
+    assert len({record.final_hash for record in truth}) == count
     assert {record.error for record in truth} == {None}
     for workers in (1, 2, 4):
-        assert run_many(jobs_of(tiny, 64), workers=workers) == truth
+        assert run_many(jobs_of(tiny, count), workers=workers) == truth
     with ThreadPoolExecutor(3) as threads:
         assert run_many(jobs_of(tiny, 6), executor=threads) == truth[:6]
         assert threads.submit(int).result() == 0  # It was not shut down.

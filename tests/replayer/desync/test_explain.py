@@ -618,7 +618,10 @@ def test_the_screen_names_tick_field_operation_line_and_lanes(capsys: Any) -> No
     assert len(said.splitlines()) < 30
 
 
-@pytest.mark.parametrize("arguments", [["--tick", "25"], ["--env", "PYTHONHASHSEED=5", "--code", "other"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--env", "PYTHONHASHSEED=5", "--code", "other"], pytest.param(["--tick", "25"], marks=pytest.mark.long)],
+)
 def test_sound_simulations_give_no_finding(capsys: Any, arguments: list[str]) -> None:
     """Caches that are right, sets whose order does not matter, other processes, seeds and used instances: exit code 0."""
     code, facts = explain(capsys, SOUND[0].module, *arguments)

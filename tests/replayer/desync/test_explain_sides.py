@@ -121,7 +121,11 @@ def line_of(name: str) -> int:
 
 @pytest.mark.parametrize(
     ("present", "arguments"),
-    [(None, ""), (None, f" --tick {BAD_TICK}"), ("random", f" --tick {BAD_TICK}")],
+    [
+        (None, ""),
+        pytest.param(None, f" --tick {BAD_TICK}", marks=pytest.mark.long),
+        ("random", f" --tick {BAD_TICK}"),
+    ],
 )
 def test_a_tape_with_hash_seed_0_is_tried_with_other_seeds(
     capsys: Any, monkeypatch: pytest.MonkeyPatch, present: str | None, arguments: str

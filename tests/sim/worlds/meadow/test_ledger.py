@@ -22,7 +22,7 @@ FIRST_POISONED = 502  # The first tick of the arms race at which toxins kill.
 @pytest.mark.parametrize(
     ("name", "ticks"),
     [
-        *(("quiet-meadow", 400), ("boom-and-crash", 400), ("arms-race", 300)),
+        *(("quiet-meadow", 150), ("boom-and-crash", 150), ("arms-race", 150)),
         *(
             pytest.param(name, ticks, marks=pytest.mark.long)
             for name, ticks in (("quiet-meadow", 2000), ("boom-and-crash", 2000), ("arms-race", 1500))
