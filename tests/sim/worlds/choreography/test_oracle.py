@@ -30,7 +30,7 @@ def plain(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "kind": "received"} if event["kind"] == "offered" else event
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_every_event_of_every_round_is_what_the_global_type_says(data: st.DataObject) -> None:
     """Roles, labels, numbers, payloads and halts in orders that Hypothesis picks, over 40 rounds."""
@@ -54,7 +54,7 @@ def test_every_event_of_every_round_is_what_the_global_type_says(data: st.DataOb
         assert world.sample(role) == naive.registers[role][2:] or naive.exhausted()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=16)
 @given(st.data())
 def test_a_protocol_without_endless_loops_ends_under_each_policy(data: st.DataObject) -> None:
     """With room for one message only; each productive step is counted, W falls to 0, and no role faults."""
@@ -84,7 +84,7 @@ def test_a_protocol_without_endless_loops_ends_under_each_policy(data: st.DataOb
     assert (w, world.progress()["consumed"], world.buffered_count()) == (0, before["initial_w"], 0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=16)
 @given(protocols(endless=False, size=2, roles=3))
 def test_the_critical_capacity_is_what_all_orders_of_steps_need(protocol: dict[str, Any]) -> None:
     """Every interleaving of every way through the choices is tried."""

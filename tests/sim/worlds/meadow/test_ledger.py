@@ -51,7 +51,7 @@ def test_the_books_of_the_shipped_scenarios_balance(name: str, ticks: int) -> No
     assert swarms == sum(flow.value[2] * amount for (_, flow), amount in ledger.entries.items())
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(st.data(), st.integers(1, 60))
 def test_the_books_of_any_meadow_balance(data: st.DataObject, ticks: int) -> None:
     """Whatever is in it and whatever is sent."""

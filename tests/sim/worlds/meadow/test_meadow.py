@@ -17,7 +17,7 @@ from sim.worlds.meadow import WORLD, Meadow
 from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_the_order_in_a_scenario_means_nothing(data: st.DataObject) -> None:
     """Permuting the lists of plants and swarms changes no byte, at tick 0 and later."""

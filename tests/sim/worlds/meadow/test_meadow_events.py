@@ -77,7 +77,7 @@ def live_events(plain: dict[str, Any], inputs_at: Any, ticks: int) -> list[tuple
     return told
 
 
-@settings(max_examples=12, **QUICK)
+@settings(max_examples=8, **QUICK)
 @given(st.data())
 def test_the_events_of_a_tick_are_the_difference_of_its_states(data: st.DataObject) -> None:
     """Each id that came, each that went, each link, head, meal and defence, with its cause; and nothing else."""

@@ -41,7 +41,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     return make
 
 
-@settings(deadline=None, max_examples=7, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data(), st.sampled_from((20, 100, 300)))
 def test_both_meadows_have_the_same_state_at_every_tick(data: st.DataObject, ticks: int) -> None:
     """Every field and the state hash after every tick."""

@@ -145,7 +145,7 @@ def blur(meadow: Meadow, player: Player, random: np.random.Generator) -> None:
             state["swarms.y"][row], state["swarms.x"][row] = away[random.integers(len(away))]
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=24, suppress_health_check=list(HealthCheck))
 @given(st.data(), played_meadows(), st.integers(0, 2**32))
 def test_nothing_out_of_sight_gets_into_a_view(data: st.DataObject, plain: dict[str, Any], seed: int) -> None:
     """Everything else in the state is made random: plants, links, signals, others' swarms, maps and budgets."""
@@ -160,7 +160,7 @@ def test_nothing_out_of_sight_gets_into_a_view(data: st.DataObject, plain: dict[
         meadow.state.restore(before)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=24, suppress_health_check=list(HealthCheck))
 @given(st.data(), played_meadows())
 def test_what_is_in_sight_gets_into_a_view(data: st.DataObject, plain: dict[str, Any]) -> None:
     """Each of the things that a player may know, changed alone, changes that map alone, in that cell alone."""

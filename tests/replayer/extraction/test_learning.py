@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 @pytest.fixture(scope="module")
 def example() -> Any:
-    return runpy.run_path(str(Path(__file__).parents[2] / "examples" / "learn_from_recordings.py"))
+    return runpy.run_path(str(Path(__file__).parents[3] / "examples" / "learn_from_recordings.py"))
 
 
 def test_a_few_short_runs_teach_something(example: Any, tmp_path: Path) -> None:
