@@ -38,7 +38,7 @@ test-pythons:
 	tools/test_pythons.sh
 
 test-exact:
-	tools/test_pythons.sh tests/sim/worlds/meadow/test_exactness.py tests/recorder/test_golden_tapes.py \
+	tools/test_pythons.sh -m "" tests/sim/worlds/meadow/test_exactness.py tests/recorder/test_golden_tapes.py \
 		tests/recorder/test_fork.py tests/replayer/test_verify.py
 
 test-oldest:
