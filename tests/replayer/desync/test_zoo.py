@@ -225,6 +225,13 @@ CASES = [
     ),
     Case(
         9,
+        "defences cost twice as much",
+        "meadow edit",
+        {"explain": "edited"},
+        edit=Edit("signalling.py", "np.minimum(cost[turn], energy)", "np.minimum(2 * cost[turn], energy)"),
+    ),
+    Case(
+        9,
         "a cull takes another share",
         "meadow edit",
         {"explain": "edited"},
@@ -249,13 +256,6 @@ CASES = [
         "meadow edit",
         {"explain": "edited"},
         edit=Edit("interaction.py", "swarm.cooldown = herbivore.velocity - 1", "swarm.cooldown = herbivore.velocity"),
-    ),
-    Case(
-        9,
-        "defences cost twice as much",
-        "meadow edit",
-        {"explain": "edited"},
-        edit=Edit("signalling.py", "np.minimum(cost[turn], energy)", "np.minimum(2 * cost[turn], energy)"),
     ),
     Case(
         13,
@@ -290,8 +290,8 @@ PLANTED = some([(case,) for case in CASES], [case.cause for case in CASES], [cas
 # Of each tool something, of an explanation each kind; of those that take seconds no more than that.
 ASKED = some(
     [*CLAIMS],
-    [(tool, case.claims[tool].partition(" ")[0] if tool == "explain" else "") for case, tool in CLAIMS],
-    [case.is_meadow or "check" if tool == "check" else case.cause if tool in QUICK else tool for case, tool in CLAIMS],
+    [(tool, tool == "explain" and (case.claims[tool].partition(" ")[0], case.is_meadow)) for case, tool in CLAIMS],
+    [(tool, case.is_meadow if tool == "check" else tool in QUICK and case.cause) for case, tool in CLAIMS],
 )
 
 
