@@ -6,6 +6,10 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("tests", deadline=None)  # How long an example takes says how busy the machine is.
+settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)
