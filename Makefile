@@ -10,8 +10,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TEST_GROUPS ?= test datasets adapters  # Without the last two, what works with other packages is not tested.
-PACKAGE_TESTS := tests/replayer/extraction tests/sim/adapters
+TEST_GROUPS ?= test datasets adapters doors  # Without the last three, what works with other packages is not tested.
+PACKAGE_TESTS := tests/replayer/extraction tests/replayer/doors tests/sim/adapters
 DEMO_TAPE := recordings/demo.tape
 
 # The tests start many processes: none of them shall compile all modules anew, whatever is set outside.

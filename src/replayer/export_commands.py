@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from recorder.console import INCOMPLETE, SAME, UsageError, Whole, counted
 from replayer.choosing import choose, ensure_states, factory_of, note_version, world_of
+from replayer.doors.door_command import DOORS, DoorOptions, export_through_door
 from replayer.export import FORMATS, write_table
 from replayer.export_events import write_events
 from replayer.files import reading, writing
@@ -24,6 +25,8 @@ from replayer.timeline import Timeline
 CURVES = ("populations", "energies", "deaths", "defences")
 PICTURES = (".png", ".svg", ".pdf")
 
+_WHOLE = DoorOptions()
+
 _Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
 
@@ -34,36 +37,46 @@ def export(
     output: _Output,
     telemetry: Annotated[bool, Parameter(negative="")] = False,
     events: Annotated[bool, Parameter(negative="")] = False,
+    whole: Annotated[DoorOptions, Parameter(name="*")] = _WHOLE,
     sim: Sim = None,
     as_json: Json = False,
 ) -> int:
-    """Write tables out of a recording.
+    """Write tables out of a recording, or all of it for a viewer.
 
     Examples:
     replay export run.tape --telemetry -o run.csv
     replay export run.tape --events -o births-and-deaths.parquet
+    replay export run.tape -o run.rrd --every 10
+    replay export run.tape -o run.mcap --from 100 --to 500
 
     Parameters
     ----------
     tape
         The tape; by default the newest in recordings/.
     output
-        The file; its name ends in .csv, .ndjson or .parquet. An existing one is replaced.
+        The file; its name ends in .csv, .ndjson or .parquet, or in .rrd (for the Rerun viewer) or .mcap (for Foxglove
+        and others). An existing one is replaced.
     telemetry
         The figures of each tick, one row a tick: what the simulation's telemetry() gave while it was recorded.
     events
         What happened in each tick, one row an event: what the simulation's events() told while it was recorded. If they
         were not recorded, they are made again by re-simulating the tape. The exit code is 3 if those of some ticks are
-        not on a tape that has the others.
+        not on a tape that has the others. A file for a viewer has those on the tape, and with this the others, too.
     sim
         module:factory of the simulation, to make events again for a tape that names no registered world.
     as_json
         Say what was written as a JSON object.
     """
+    if output.suffix in DOORS:
+        if telemetry:
+            raise UsageError(f"--telemetry is for tables: a file that ends in {output.suffix} has it anyway")
+        return export_through_door(choose(tape), output, whole, events=events, sim=sim, as_json=as_json)
+    if whole.given:
+        raise UsageError(f"{whole.given[0]} is for files that end in {' or '.join(DOORS)}")
     if telemetry == events:
         raise UsageError("say what to export: --telemetry or --events")
     if output.suffix not in FORMATS:
-        raise UsageError(f"{output}: a name that ends in {', '.join(FORMATS)} was expected")
+        raise UsageError(f"{output}: a name that ends in {', '.join([*FORMATS, *DOORS])} was expected")
     path = choose(tape)
     try:
         if events:

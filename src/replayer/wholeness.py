@@ -11,8 +11,11 @@ from replayer.tape import Tape
 PLACES_SHOWN = 3
 
 
-def losses(tape: Tape) -> tuple[list[str], int]:
-    """What the tape has lost, and the exit code that this gives; every block is read."""
+def losses(tape: Tape, *, events_wanted: bool = True) -> tuple[list[str], int]:
+    """What the tape has lost, and the exit code that this gives; every block is read.
+
+    events_wanted: whether events that are not on the tape are made again, which is told then.
+    """
     problems = list(dict.fromkeys(str(error) for error in tape.check_blocks()))  # First: it distrusts the index.
     code = CORRUPT if tape.missing_segments or problems else STATUS_CODES[tape.status]
     if code == SAME:
@@ -22,7 +25,8 @@ def losses(tape: Tape) -> tuple[list[str], int]:
     if len(problems) > PLACES_SHOWN:
         found.append(f"damaged: {counted(len(problems) - PLACES_SHOWN, 'more place')}, which replay verify tells")
     found += _ranges("no frames are left of", tape.missing_ticks())
-    found += _ranges("no events are on the tape, so that they were made again, of", tape.missing_event_ticks())
+    if events_wanted:
+        found += _ranges("no events are on the tape, so that they were made again, of", tape.missing_event_ticks())
     if not tape.sealed:
         planned = planned_tick(tape)
         found.append(

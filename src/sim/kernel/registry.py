@@ -85,6 +85,8 @@ class World:
         summarize: from a configuration and a snapshot to a few figures worth showing, by name.
         picture: from a snapshot to the layer that shows best as a map, (height, width); None if there is none.
         layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are none.
+        points: from a configuration and a snapshot to where things are on these maps, by kind, (count, 2) float64: x to
+            the right and y down, where cell (x, y) of a map spans x to x + 1 and y to y + 1; None if nothing has a place.
         play: from a configuration, a player's name and a policy's to what that player sends; raises ConfigError. None
             if the world has no players.
         tick_limit_reason: what the end of a run is called that has done the ticks it was to do.
@@ -115,6 +117,7 @@ class World:
     summarize: Callable[[Config, Snapshot], Mapping[str, str]]
     picture: Callable[[Snapshot], npt.NDArray[Any]] | None = None
     layers: Callable[[Config, Snapshot], Mapping[str, npt.NDArray[Any]]] | None = None
+    points: Callable[[Config, Snapshot], Mapping[str, npt.NDArray[np.float64]]] | None = None
     play: Callable[[Config, str, str], PlayerSource] | None = None
     tick_limit_reason: str = "ticks"
     properties: Mapping[str, Callable[[Any], str | None]] = attrs.field(factory=dict)

@@ -7,7 +7,7 @@ from sim.worlds.meadow import training
 from sim.worlds.meadow.config import read_config
 from sim.worlds.meadow.orders import schedule
 from sim.worlds.meadow.policies import play
-from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layers, picture, summarize
+from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layers, picture, points, summarize
 
 
 def _inputs(config: Config) -> InputSource:
@@ -22,6 +22,7 @@ WORLD = World(
     summarize=summarize,
     picture=picture,
     layers=layers,
+    points=points,
     play=play,
     tick_limit_reason="Z1",  # See termination.py.
     scenarios=files(__name__) / "scenarios",

@@ -180,3 +180,14 @@ def layers(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray
         np.add.at(heads, (snapshot["swarms.y"][mine], snapshot["swarms.x"][mine]), snapshot["swarms.population"][mine])
         scaled[f"heads of {herbivore.name}"] = heads
     return scaled
+
+
+def points(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray[np.float64]]:
+    """Where the swarms of each herbivore are, the middles of their cells: (count, 2) float64, x and y, by name."""
+    rows = np.flatnonzero(snapshot["swarms.id"])
+    middles = np.stack([snapshot["swarms.x"][rows], snapshot["swarms.y"][rows]], axis=1) + 0.5
+    species = snapshot["swarms.species"][rows]
+    return {
+        f"swarms of {herbivore.name}": middles[species == index]
+        for index, herbivore in enumerate(read_config(plain_config).herbivores)
+    }
