@@ -42,6 +42,7 @@ from recorder.session import (
     new_session,
 )
 from recorder.settings import Durability, Mode, OnError, ensure_arguments, make_settings
+from recorder.shown import ShownInNotebooks
 from recorder.tracking import ChangeTracking, Sources, find_source
 from recorder.writer import Writer
 from sim.kernel.plain_data import PlainEncoder
@@ -52,7 +53,7 @@ KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek r
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 
 
-class Recorder:
+class Recorder(ShownInNotebooks):
     """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
 
     def __init__(

@@ -289,6 +289,11 @@ class Tape:
         self.recording = self.assembled.recording
         return _entries_of(before) != _entries_of(self.recording)
 
+    def _repr_html_(self) -> str:
+        from replayer.notebook import tape_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return tape_html(self)
+
     # --- closing
 
     def close(self) -> None:

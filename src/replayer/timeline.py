@@ -50,6 +50,11 @@ class SeekReport:
     milliseconds: float
     applied_ticks: int = 0
 
+    def _repr_html_(self) -> str:
+        from replayer.notebook import seek_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return seek_html(self)
+
 
 class Timeline:
     """A recording that can be entered at any tick; a context manager.
@@ -131,6 +136,11 @@ class Timeline:
             ticks = "no tick can be had"
         where = f", at tick {self.tick}" if self.tick is not None else ""
         return f"<Timeline of {os.fspath(self.tape.path)}: {ticks}{where}>"
+
+    def _repr_html_(self) -> str:
+        from replayer.notebook import timeline_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return timeline_html(self)
 
     # --- moving
 

@@ -73,6 +73,11 @@ class Report:
         """Every tick that was kept was re-simulated to its recorded hash, and no block is damaged."""
         return self.first_bad is None and not self.problems and not self.unreached
 
+    def _repr_html_(self) -> str:
+        from replayer.notebook import report_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return report_html(self)
+
 
 def verify_tape(
     path: str | os.PathLike[str],

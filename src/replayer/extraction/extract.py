@@ -50,6 +50,11 @@ class Extraction:
     manifest: Mapping[str, Any]
     code: int
 
+    def _repr_html_(self) -> str:
+        from replayer.notebook import dataset_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return dataset_html(self.path, self.manifest)
+
     @property
     def rows(self) -> dict[str, int]:
         """By table."""

@@ -61,6 +61,11 @@ class Dataset:
         tables = ", ".join(f"{name}: {rows:,} rows" for name, rows in self.rows.items())
         return f"<data set {self.path} ({tables or 'no rows'})>"
 
+    def _repr_html_(self) -> str:
+        from replayer.notebook import dataset_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return dataset_html(self.path, self.manifest)
+
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables that have rows."""
