@@ -119,12 +119,13 @@ class Strip:
         """A small picture. However many keyframes there are, each column of it has one mark at most."""
         middle = STRIP_HEIGHT - 12
         parts = [f'<rect x="0" y="4" width="{STRIP_WIDTH}" height="{middle - 4}" fill="{GREEN}" fill-opacity=".18"/>']
-        gaps = sorted({(self._x(first), max(1, self._x(last) - self._x(first))) for first, last in self.missing})
-        parts += [f'<rect x="{x}" y="4" width="{width}" height="{middle - 4}" fill="{RED}"/>' for x, width in gaps]
         fulls = {self._x(tick) for tick in self.fulls}
         for columns, top, name in (({self._x(tick) for tick in self.deltas} - fulls, 10, "delta"), (fulls, 4, "full")):
             path = "".join(f"M{x}.5 {top}V{middle}" for x in sorted(columns))
-            parts.append(f'<path d="{path}" stroke="{GREEN}" fill="none"><title>{name} keyframes</title></path>')
+            if columns:
+                parts.append(f'<path d="{path}" stroke="{GREEN}" fill="none"><title>{name} keyframes</title></path>')
+        gaps = sorted({(self._x(first), max(1, self._x(last) - self._x(first))) for first, last in self.missing})
+        parts += [f'<rect x="{x}" y="4" width="{width}" height="{middle - 4}" fill="{RED}"/>' for x, width in gaps]
         if self.here is not None:
             x = self._x(self.here)
             parts.append(f'<path d="M{x} {middle}l-4 7h8z" fill="currentColor"><title>here</title></path>')

@@ -42,7 +42,8 @@ def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = No
         parts.append(
             folded("configuration", facts_table((key, _short(value)) for key, value in world["config"].items()))
         )
-    return card(str(tape.path), Badge(status, _COLOURS[status]), *parts)
+    said = "intact by its index" if status == "intact" else status  # Blocks are read by replay info and by verify.
+    return card(str(tape.path), Badge(said, _COLOURS[status]), *parts)
 
 
 def timeline_html(timeline: Timeline) -> str:
