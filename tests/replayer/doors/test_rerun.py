@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from recorder import Recorder
+from replayer import Tape
 from replayer.cli import main
 from replayer.doors import source
 from sim import find_world
@@ -20,7 +22,7 @@ from oracle.live_runs import Live, look_at, record_live
 from oracle.second_checks import CheckedTape
 from oracle.shown_world import Shapes
 
-pytest.importorskip("rerun")
+rr = pytest.importorskip("rerun")
 from oracle.rerun_files import Found, read_rrd  # noqa: E402 - it needs Rerun
 
 TICKS = 40
@@ -49,8 +51,6 @@ def meadow(tmp_path_factory: Any) -> tuple[Path, dict[int, Any], Any]:
 
 def image(found: Found, entity: str, tick: int) -> np.ndarray:
     """A depth image as an array."""
-    import rerun as rr
-
     components = found[entity]
     ((form,),), ((buffer,),) = components["format"][tick], components["buffer"][tick]
     dtype = rr.ChannelDatatype(form["channel_datatype"]).to_np_dtype()
@@ -113,7 +113,7 @@ def test_figures_events_inputs_and_keyframes(shapes: tuple[Path, Live], tmp_path
 
 def test_what_a_world_shows(meadow: tuple[Path, dict[int, Any], Any], tmp_path: Path) -> None:
     """The world's own layers are depth images, and where its swarms are, points on them."""
-    path, live, simulation = meadow
+    path, live, _ = meadow
     output = tmp_path / "meadow.rrd"
 
     assert run(main, f"export {path} -o {output} --every 10") == 0
@@ -166,8 +166,6 @@ def test_of_a_damaged_tape_what_is_sound_goes_out(shapes: tuple[Path, Live], tmp
     """States that damage keeps us from are left out, all others are there and right; what is missing is said."""
     path, live = shapes
     damaged, content = tmp_path / "damaged.tape", bytearray(path.read_bytes())
-    from replayer import Tape
-
     with Tape(path) as tape:
         places = {place.tick: place.entry.offset for place in tape.keyframes}
     content[places[21] + 90 : places[21] + 100] = b"0123456789"
@@ -227,8 +225,6 @@ def test_without_the_package_it_is_named(
     shapes: tuple[Path, Live], tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
     """Where Rerun is not installed, one line says what to install."""
-    import sys
-
     monkeypatch.delitem(sys.modules, "replayer.doors.rerun_file", raising=False)
     monkeypatch.setitem(sys.modules, "rerun", None)
 
