@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -87,7 +87,7 @@ def _own_stdout() -> Iterator[BinaryIO]:
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
-        with os.fdopen(os.dup(kept), "wb") as output:
+        with os.fdopen(os.dup(kept), "wb") as output, redirect_stdout(sys.stderr):
             yield output
     finally:
         sys.stdout.flush()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,17 +33,25 @@ def stream_rerun(
     source: Source, output: BinaryIO, *, application: str | None, recording_id: str | None, prefix: str
 ) -> None:
     """Write the same to output as it comes. Raises OSError and as Source does."""
-    recording = make_recording(source, application, recording_id)
-    stream = recording.binary_stream()
+    # Through a file, since Rerun's own stream in memory begins anew each time that it is read, and what it writes to
+    # stdout itself would be mixed with what the simulation prints.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stream.rrd"
+        path.touch()
+        recording = make_recording(source, application, recording_id)
+        recording.save(path)
+        with path.open("rb") as written:
 
-    def hand_over() -> None:
-        found = stream.read()
-        if found:
-            output.write(found)
-            output.flush()
+            def hand_over() -> None:
+                recording.flush()
+                shutil.copyfileobj(written, output)
+                output.flush()
 
-    fill(recording, source, lambda _: None, prefix, hand_over)
-    hand_over()
+            try:
+                fill(recording, source, lambda _: None, prefix, hand_over)
+            finally:
+                recording.disconnect()
+            shutil.copyfileobj(written, output)
 
 
 def make_recording(source: Source, application: str | None, recording_id: str | None) -> rr.RecordingStream:
