@@ -188,6 +188,6 @@ def points(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray
     middles = np.stack([snapshot["swarms.x"][rows], snapshot["swarms.y"][rows]], axis=1) + 0.5
     species = snapshot["swarms.species"][rows]
     return {
-        f"swarms of {herbivore.name}": middles[species == index]
-        for index, herbivore in enumerate(read_config(plain_config).herbivores)
+        f"swarms of {herbivore['name']}": middles[species == index]
+        for index, herbivore in enumerate(plain_config.get("herbivores", ()))
     }
