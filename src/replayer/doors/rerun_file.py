@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
 import rerun as rr
 
+from replayer.doors.pump import pumped
 from replayer.doors.rerun_stream import fill
 from replayer.doors.source import Source, Tell
 from replayer.export import written_whole
@@ -19,39 +18,24 @@ APPLICATION = "simulation-flight-recorder"
 
 def write_rerun(source: Source, path: str | os.PathLike[str], tell: Tell) -> None:
     """Write what source gives as .rrd; an existing file is replaced. Raises OSError and as Source does."""
-    with written_whole(Path(path)) as part:
-        part.touch()  # Rerun would say of a folder that is not there that the program may not log to it.
-        recording = make_recording(source, None, None)
-        recording.save(part)
-        try:
-            fill(recording, source, tell)
-        finally:
-            recording.disconnect()  # Waits until all is in the file, with the list of its contents at its end.
+    with written_whole(Path(path)) as part, part.open("wb") as file:
+        _write(make_recording(source, None, None), source, file.fileno(), tell, "")
 
 
 def stream_rerun(
     source: Source, output: BinaryIO, *, application: str | None, recording_id: str | None, prefix: str
 ) -> None:
-    """Write the same to output as it comes. Raises OSError and as Source does."""
-    # Through a file, since Rerun's own stream in memory begins anew each time that it is read, and what it writes to
-    # stdout itself would be mixed with what the simulation prints.
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "stream.rrd"
-        path.touch()
-        recording = make_recording(source, application, recording_id)
+    """Write the same to output as it comes. Raises OSError, of a reader that has gone, too, and as Source does."""
+    _write(make_recording(source, application, recording_id), source, output.fileno(), lambda _: None, prefix)
+
+
+def _write(recording: rr.RecordingStream, source: Source, output: int, tell: Tell, prefix: str) -> None:
+    with pumped(output, ".rrd") as (path, look):
         recording.save(path)
-        with path.open("rb") as written:
-
-            def hand_over() -> None:
-                recording.flush()
-                shutil.copyfileobj(written, output)
-                output.flush()
-
-            try:
-                fill(recording, source, lambda _: None, prefix, hand_over)
-            finally:
-                recording.disconnect()
-            shutil.copyfileobj(written, output)
+        try:
+            fill(recording, source, tell, prefix, look)
+        finally:
+            recording.disconnect()  # Waits until all is written, with the list of its contents at its end.
 
 
 def make_recording(source: Source, application: str | None, recording_id: str | None) -> rr.RecordingStream:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -232,3 +234,23 @@ def test_without_the_package_it_is_named(
     assert_one_line(
         capsys.readouterr(), "writing Rerun files needs rerun-sdk: pip install 'simulation-flight-recorder[rerun]'"
     )
+
+
+def test_a_disk_that_refuses_is_told(shapes: tuple[Path, Live], tmp_path: Path) -> None:
+    """If the file cannot grow to its end, that is one line and exit code 2, soon, and nothing is left of it."""
+    command = f"ulimit -f 40; exec {sys.executable} -c 'import replayer.cli; replayer.cli.main()' "
+    words = f"export {shapes[0]} {SIM} -o {tmp_path}/a.rrd --every 1"
+    path = os.pathsep.join(sys.path)
+
+    done = subprocess.run(
+        ["sh", "-c", command + words],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path, "RERUN_ANALYTICS": "0"},
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {tmp_path}/a.rrd: File too large\n"
+    assert not list(tmp_path.iterdir())
