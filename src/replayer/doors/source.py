@@ -17,7 +17,6 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError, Torn
 from recorder.format.events import Event
 from recorder.format.frame import Frame
 from recorder.format.recording import KeyframePlace
-from replayer.adapted import StatesOnly
 from replayer.choosing import ensure_fields, world_of
 from replayer.cursor import Cursor
 from replayer.events import rebuild_events
@@ -25,6 +24,7 @@ from replayer.extraction.states import chosen_slots
 from replayer.extraction.walking import Missing, Walker
 from replayer.options import worst_code
 from replayer.show import tick_range
+from replayer.states_only import StatesOnly
 from replayer.tape import Tape
 from replayer.wholeness import losses
 from replayer.worlds import Factory, make_simulation
