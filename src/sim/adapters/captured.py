@@ -14,18 +14,26 @@ from __future__ import annotations
 import enum
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import attrs
-import numpy as np
 
 from sim.adapters.generators import PCG_WORDS
-from sim.adapters.packing import KINDS_FIELD, STEPS_FIELD, StepPacker, is_hot
+from sim.adapters.packing import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
+from sim.adapters.pickler import Pickler
 from sim.adapters.registry import NotCapturedError
 from sim.adapters.report import Part
 from sim.adapters.restoring import restore_objects
-from sim.adapters.structure import NEVER_SET, TEXT_KINDS, Attribute, Classify, Structure, Surveyor, field_name
+from sim.adapters.structure import (
+    NEVER_SET,
+    Attribute,
+    Classify,
+    Structure,
+    Surveyor,
+    described,
+    field_name,
+)
 from sim.adapters.values import NotPlainError, decode_value, encode_value
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
@@ -34,27 +42,14 @@ STRUCTURE, REST, CONSTANTS, TRUSTED = "structure", "rest", "constants", "trusted
 CONSTANT_CHECK_STEPS = (
     256  # So often large containers are compared with what they were; that takes up to a millisecond.
 )
-BLOB_BYTES_MIN = 256
 MOVES_OF_CELLS, MOVES_OF_REST = (
     2,
     6,
 )  # From so many on an attribute is expected to move; until then each costs a survey.
 
 
-CHOICES = (
-    "Choose: trust=True (such things are saved by pickle), ignore=[...] (names of those that no step reads), or "
-    "level='inputs_only', where there is one (a seek repeats the inputs since the last reset)"
-)
-
-
-class Pickler(Protocol):
-    """What saves that which values.py does not; see pickled.py."""
-
-    def dump(self, values: Mapping[str, Any], known: Mapping[int, str]) -> bytes:
-        """The values as bytes; known: names of what is kept elsewhere, by id. Raises NotCapturedError for what cannot be saved so."""
-
-    def load(self, data: bytes, known: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The values again."""
+CHOICES = "Choose: trust=True (such things are saved by pickle), ignore=[...] (names of those that no step reads), or "
+REPEATING = "level='inputs_only' (a seek repeats the inputs since the last reset)"
 
 
 class CapturedWarning(UserWarning):
@@ -81,6 +76,7 @@ class CapturedState:
         ignored: Iterable[str] = (),
         detached: Iterable[str] = (),
         opens_objects: bool = True,
+        otherwise: str = REPEATING,
     ) -> None:
         """Look at the objects and write down what they are.
 
@@ -88,11 +84,13 @@ class CapturedState:
         as copies, whoever else holds them. pickler: for what cannot be saved
         otherwise; only where the user trusts it. ignored: full names of attributes to be kept as they are.
 
-        opens_objects: look into objects of other classes, which must then be there when they are loaded.
+        opens_objects: look into objects of other classes, which must then be there when they are loaded. otherwise: what
+        the user may choose if something cannot be saved, after all else.
 
         Raises NotCapturedError for what pickle does not take.
         """
         self._layers = list(layers)
+        self._choices = CHOICES + otherwise
         self._pickler = pickler
         self._detached = frozenset(detached)
         self._surveyor = Surveyor(
@@ -129,9 +127,13 @@ class CapturedState:
 
     def ensure_all_known(self, subject: str) -> None:
         """Raise NotCapturedError, naming what, if there is anything that cannot be saved."""
-        unknown = [f"{part.name}.{name} ({kind})" for part in self.parts() for name, kind in part.unknown.items()]
+        unknown = [key for key, one in self.structure.category_of().items() if one.category == "unknown"]
         if unknown:
-            raise NotCapturedError(f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {CHOICES}")
+            raise NotCapturedError(
+                f"{subject} cannot be saved exactly because of {self._named(unknown)}. {self._choices}"
+            )
+        if self._pickler is not None and self._trusted:
+            self._pickler.ensure_loads(self._values_trusted(), self._elsewhere())
 
     # --- after a step
 
@@ -204,13 +206,14 @@ class CapturedState:
 
     def _refuse_new_unknowns(self, structure: Structure) -> None:
         known = self.structure.category_of()
-        new = [
-            f"{layer}.{name} ({one.detail})"
-            for (layer, name), one in structure.category_of().items()
-            if one.category == "unknown" and known.get((layer, name)) != one
-        ]
+        found = structure.category_of().items()
+        new = [key for key, one in found if one.category == "unknown" and known.get(key) != one]
         if new:
-            raise NotCapturedError(f"{', '.join(new)} came up in a step and cannot be saved. {CHOICES}")
+            raise NotCapturedError(f"{self._named(new)} came up in a step and cannot be saved. {self._choices}")
+
+    def _named(self, keys: Sequence[tuple[str, str]]) -> str:
+        """Attributes with what they are, and what in them it is that cannot be saved."""
+        return ", ".join(f"{layer}.{name} ({described(vars(self.objects[layer])[name])})" for layer, name in keys)
 
     def _note_what_moved(self) -> set[tuple[str, str]]:
         """Count what has moved; which of the large containers were replaced. Raises NotCapturedError."""
@@ -248,7 +251,7 @@ class CapturedState:
             if self._encoded_constants() == self._constants:
                 return
         except NotPlainError as error:
-            raise NotCapturedError(f"{error}, inside of what was taken not to change. {CHOICES}") from None
+            raise NotCapturedError(f"{error}, inside of what was taken not to change. {self._choices}") from None
         before = decode_value(self._constants)
         moved = set()
         for full, (layer, name) in self._constant_names.items():
@@ -277,7 +280,7 @@ class CapturedState:
                     entries.append(Field(name, f"{one.detail}8"))
                     cells += 1
                 elif one.category == "array":
-                    array = _array_field(name, *one.detail)
+                    array = array_field(name, *one.detail)
                     size_bytes = math.prod(array.shape) * array.dtype.itemsize
                     hot.append(attrs.evolve(array, hot=is_hot(size_bytes)))
                 elif one.category == "generator":
@@ -287,7 +290,7 @@ class CapturedState:
         contents = {STRUCTURE: self.structure.encode(), REST: self._encoded_rest(), CONSTANTS: self._constants}
         if self._trusted:
             contents[TRUSTED] = self._pickled()
-        blobs = [Blob(name, _room(content)) for name, content in contents.items()]
+        blobs = [Blob(name, room_for(content)) for name, content in contents.items()]
         self.state = State(Schema(*hot, *entries, Field(KINDS_FIELD, "u1", (cells,)), *blobs))
         for name, content in contents.items():
             self.state.set_blob(name, content)
@@ -332,33 +335,38 @@ class CapturedState:
 
     # --- as bytes
 
-    def _known(self) -> dict[int, str]:
-        """Arrays, generators and large containers that are kept elsewhere than in the rest."""
-        known = {}
-        for layer in self.structure.layers:
-            attributes = vars(self.objects[layer.name])
-            for one in layer.attributes:
-                if one.category in ("array", "generator", "constant"):
-                    known[id(attributes[one.name])] = f"{layer.name}.{one.name}"
-        return known
+    def _known(self) -> dict[str, Any]:
+        """Arrays, generators and large containers that are kept elsewhere than in the rest, by name."""
+        return {
+            f"{layer.name}.{one.name}": vars(self.objects[layer.name])[one.name]
+            for layer in self.structure.layers
+            for one in layer.attributes
+            if one.category in ("array", "generator", "constant")
+        }
 
     def _encoded_rest(self) -> bytes:
         values = {
             full: attributes[name].name if full in self._members else attributes[name]
             for full, attributes, name in self._rest
         }
-        return encode_value(values, self._known())
+        return encode_value(values, {id(one): name for name, one in self._known().items()})
 
     def _encoded_constants(self) -> bytes:
         return encode_value(
             {full: vars(self.objects[layer])[name] for full, (layer, name) in self._constant_names.items()}
         )
 
+    def _values_trusted(self) -> dict[str, Any]:
+        return {full: attributes[name] for full, attributes, name in self._trusted}
+
+    def _elsewhere(self) -> dict[str, Any]:
+        """What is not pickled, since it is there already when a pickle is loaded."""
+        return self._known() | {full: attributes[name] for full, attributes, name in self._rest} | self.objects
+
     def _pickled(self) -> bytes:
         assert self._pickler is not None
-        known = self._known() | {id(attributes[name]): full for full, attributes, name in self._rest}
-        known |= {id(one): name for name, one in self.objects.items()}
-        return self._pickler.dump({full: attributes[name] for full, attributes, name in self._trusted}, known)
+        known = {id(one): name for name, one in self._elsewhere().items()}
+        return self._pickler.dump(self._values_trusted(), known)
 
     # --- after a load
 
@@ -380,14 +388,3 @@ class CapturedState:
         self._blobs = {name: state.blob(name) for name in (STRUCTURE, REST, CONSTANTS)}
         self._find_all()
         self._make_packer()
-
-
-def _array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:
-    """The field for an array; of texts their bytes."""
-    made = np.dtype(dtype)
-    return Field(name, "u1", (*shape, made.itemsize)) if made.kind in TEXT_KINDS else Field(name, made, tuple(shape))
-
-
-def _room(content: bytes) -> int:
-    """Room for a blob: a power of two, so that it does not depend on what was there before."""
-    return max(BLOB_BYTES_MIN, 1 << (len(content) - 1).bit_length())

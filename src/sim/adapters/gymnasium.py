@@ -16,11 +16,12 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from sim.adapters.captured import CapturedState, Pickler
+from sim.adapters.captured import CapturedState
 from sim.adapters.generators import is_generator
 from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.inputs_since_reset import InputsSinceReset
 from sim.adapters.native import find_natives, is_native
+from sim.adapters.pickler import Pickler
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
 from sim.adapters.structure import Said, cell_of

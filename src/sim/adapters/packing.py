@@ -8,7 +8,7 @@ side by side in the arena (hot fields), and their memory is joined as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import is_not, itemgetter
 from typing import Any
 
@@ -26,9 +26,11 @@ from sim.adapters.structure import (
     has_own_memory,
     is_quiet_by_equality,
 )
+from sim.kernel.schema import Field
 from sim.kernel.state import State
 
 STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
+BLOB_BYTES_MIN = 256
 HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied by themselves.
 
 _WATCHED = ("cell", "rest", "member", "constant", "object", "same", "fixed", "drawing")
@@ -287,3 +289,14 @@ def _is_immutable(value: Any) -> bool:
     if type(value) in (tuple, frozenset):
         return all(map(_is_immutable, value))
     return value is None or isinstance(value, bool | int | float | str | bytes | complex | np.generic)
+
+
+def array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:
+    """The field for an array; of texts their bytes."""
+    made = np.dtype(dtype)
+    return Field(name, "u1", (*shape, made.itemsize)) if made.kind in TEXT_KINDS else Field(name, made, tuple(shape))
+
+
+def room_for(content: bytes) -> int:
+    """Room for a blob: a power of two, so that it does not depend on what was there before."""
+    return max(BLOB_BYTES_MIN, 1 << (len(content) - 1).bit_length())

@@ -16,7 +16,7 @@ import numpy as np
 import pettingzoo
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
-from sim.adapters.captured import CapturedState, Pickler
+from sim.adapters.captured import CapturedState
 from sim.adapters.generators import is_generator
 from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_reset
 from sim.adapters.inputs_since_reset import InputsSinceReset
@@ -30,6 +30,7 @@ from sim.adapters.pettingzoo_layers import (
     rebuild,
     subject_of,
 )
+from sim.adapters.pickler import Pickler
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
 from sim.kernel.level import Level

@@ -17,6 +17,7 @@ from sim.kernel.level import Level
 from sim.kernel.state import State
 
 NAME = "plain_object"
+OWN_SAVE = "give it .save(), .load(saved) and .step(inputs), and no fields(...)"
 
 
 @attrs.frozen
@@ -73,13 +74,17 @@ class PlainObjectSimulation:
         self.subject = subject
         self._ignored = tuple(ignore)
         self.level = Level(level) if level is not None else Level.EXACT
+        if self.level is Level.INPUTS_ONLY:
+            raise ValueError("level='inputs_only': an object has no reset from which its inputs could be repeated")
         self._what = what
         wanted = frozenset((*what.names, *what.rng)) if what.names else None
 
         def classify(holder: object, attribute: str, _: Any) -> Said | None:
             return "kept" if wanted is not None and holder is subject and attribute not in wanted else None
 
-        self._captured = CapturedState([(name, subject)], classify, ignored=self._ignored, pickler=pickler)
+        self._captured = CapturedState(
+            [(name, subject)], classify, ignored=self._ignored, pickler=pickler, otherwise=OWN_SAVE
+        )
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state
 

@@ -132,6 +132,18 @@ def type_name(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
+def described(value: Any) -> str:
+    """Its type; of what would be saved but for something inside of it, where that is and what."""
+    try:
+        encode_value(value)
+    except NotPlainError as error:
+        inside = error.path.removeprefix("value")
+        if inside and error.value is not value:
+            place = inside if inside.startswith("[") else error.path.replace(" of value", " of it")
+            return f"{type_name(value)}, where {place} is {type_name(error.value)}"
+    return type_name(value)
+
+
 def is_quick_array(value: Any) -> bool:
     """Whether it is an array that is copied into a field as it is: numbers, C order, memory of its own."""
     if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8 or not has_own_memory(value):

@@ -75,6 +75,16 @@ def is_array(value: Any) -> bool:
     return type(value) is np.ndarray and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str) is not None
 
 
+def is_unchangeable(value: Any) -> bool:
+    """Whether it is a value that is written here and that nobody can change: a number, a text, a tuple or frozenset of such."""
+    kind = type(value)
+    if kind in _ATOMS or kind is complex:
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(is_unchangeable, value))
+    return isinstance(value, np.generic) and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str) is not None
+
+
 class _Encoder:
     """One walk through a value. Numbers of shared objects count in the order in which they are met."""
 

@@ -106,6 +106,16 @@ def test_mistakes_are_one_clear_line(what: Any, said: str, tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+def test_an_object_has_no_inputs_since_a_reset(tmp_path: Path) -> None:
+    """So that level cannot be chosen, and is not offered where something cannot be saved."""
+    with pytest.raises(ValueError, match="level='inputs_only': an object has no reset"):
+        recorder.record(Life(), tmp_path / "run.tape", WHAT, level="inputs_only")
+    with pytest.raises(NotCapturedError, match=r"Choose: trust=True .*ignore=.* or give it \.save\(\)") as refused:
+        recorder.record(Crowd(), tmp_path / "run.tape", fields())
+    assert "inputs_only" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_object_without_fields_and_without_adapter_is_refused(tmp_path: Path) -> None:
     """With the ways that there are."""
     with pytest.raises(NoAdapterError, match=r"no adapter for .*Life .*gymnasium.*name its state, fields"):
@@ -158,7 +168,9 @@ class WithEngine:
 
 def test_other_objects_need_trust_from_the_user(tmp_path: Path) -> None:
     """Without it they are named; with it they come back, shared ones shared; a tape alone is never trusted."""
-    with pytest.raises(NotCapturedError, match=r"Crowd.agents \(list\), Crowd.first .*trust=True"):
+    with pytest.raises(
+        NotCapturedError, match=r"Crowd.agents \(list, where \[0\] is [\w.]*Agent\), Crowd.first .*trust=True"
+    ):
         recorder.record(Crowd(), tmp_path / "run.tape", fields())
     crowd = Crowd()
     recorded = recorder.record(crowd, tmp_path / "run.tape", fields(), trust=True, quiet=True,
