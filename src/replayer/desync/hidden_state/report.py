@@ -148,7 +148,8 @@ def finding_lines(finding: SyncFinding) -> list[str]:
         lines += [f"    {suspect}" for suspect in finding.suspects[:SUSPECTS_SHOWN]]
     elif finding.way in (FRESH, USED):
         lines.append(
-            "  nothing that Python shows differed: look for state in C code or files, for threads, for the order of memory addresses"
+            "  nothing that Python shows differed: look for state in C code or files, for threads, for the order of memory "
+            "addresses, for times or addresses in what save gives"
         )
     return lines
 
