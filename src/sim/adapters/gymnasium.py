@@ -25,6 +25,7 @@ from sim.adapters.pickler import Pickler
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
 from sim.adapters.structure import Said, cell_of
+from sim.kernel.class_names import package_of
 from sim.kernel.level import Level
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import State
@@ -269,7 +270,7 @@ def classify(holder: object, name: str, value: Any) -> Said | None:
         return "clock"
     if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env) or is_native(value):
         return "kept"
-    if name == "isopen" or type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
+    if name == "isopen" or package_of(type(value)) in _DRAWING_PACKAGES:
         return "kept"
     return "drawing" if value is None and _DRAWING_NAMES.fullmatch(name) else None
 

@@ -80,5 +80,6 @@ class InputsSinceReset:
         if count and encode_value(result) != self.state.blob(RESULT):
             raise NotRepeatableError(
                 f"the {count} inputs since the last reset give another result now than they gave in the recorded run: "
-                "the simulation cannot be replayed by its inputs"
+                "the simulation cannot be replayed by its inputs, or something outlives a reset, such as a physics world "
+                "that is not made anew"
             )

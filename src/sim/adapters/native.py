@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from sim.adapters.structure import field_name
+from sim.kernel.class_names import package_of
 
 _BRIDGES = {"mujoco": "sim.adapters.mujoco_data"}  # By package: what has bridges_in(attributes).
 
@@ -28,16 +29,14 @@ class Native(Protocol):
 
 def is_native(value: Any) -> bool:
     """Whether it belongs to a package that has a bridge."""
-    return type(value).__module__.partition(".")[0] in _BRIDGES
+    return package_of(type(value)) in _BRIDGES
 
 
 def find_natives(layers: Iterable[tuple[str, Any]]) -> list[tuple[str, Native]]:
     """What there is among the attributes of some layers, each with a name for its own layer."""
     found: list[tuple[str, Native]] = []
     for name, layer in layers:
-        for package in sorted(
-            {type(one).__module__.partition(".")[0] for one in vars(layer).values()} & _BRIDGES.keys()
-        ):
+        for package in sorted({package_of(type(one)) for one in vars(layer).values()} & _BRIDGES.keys()):
             bridges = importlib.import_module(_BRIDGES[package]).bridges_in(vars(layer))
             found += [(field_name(name, attribute), native) for attribute, native in bridges]
     return found

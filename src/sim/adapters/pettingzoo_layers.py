@@ -12,6 +12,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
 from sim.adapters.generators import is_generator
 from sim.adapters.structure import Said, cell_of
+from sim.kernel.class_names import package_of
 from sim.kernel.plain_data import encode_plain
 
 KINDS = {"aec": pettingzoo.AECEnv, "parallel": pettingzoo.ParallelEnv}
@@ -30,7 +31,7 @@ def classify(_: object, name: str, value: Any) -> Said | None:
         return "kept"
     if type(value) is dict and value and all(isinstance(one, spaces.Space) for one in value.values()):
         return "kept"
-    if type(value).__module__.partition(".")[0] in _DRAWING_PACKAGES:
+    if package_of(type(value)) in _DRAWING_PACKAGES:
         return "kept"
     return "drawing" if value is None and name in _DRAWING_NAMES else None
 

@@ -34,6 +34,7 @@ import numpy as np
 
 from sim.adapters.generators import is_pcg
 from sim.adapters.values import NotPlainError, encode_value
+from sim.kernel.class_names import module_of
 
 Category = Literal[
     "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "drawing", "clock",
@@ -129,7 +130,7 @@ def field_name(layer: str, attribute: str) -> str:
 
 def type_name(value: Any) -> str:
     """How a user would call the type of value."""
-    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    return f"{module_of(type(value))}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(".")
 
 
 def described(value: Any) -> str:

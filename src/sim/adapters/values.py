@@ -22,6 +22,7 @@ import msgpack
 import numpy as np
 
 from sim.adapters.generators import generator_from_plain, generator_to_plain, is_generator
+from sim.kernel.class_names import module_of
 from sim.kernel.plain_data import DECODE_ERRORS
 
 DEPTH_MAX = 100  # Values nested more deeply are objects in disguise; Python itself gives up at 1,000.
@@ -49,7 +50,7 @@ class NotPlainError(TypeError):
         self.value = value
 
     def __str__(self) -> str:
-        return f"{self.path} is {type(self.value).__module__}.{type(self.value).__qualname__}"
+        return f"{self.path} is {module_of(type(self.value))}.{type(self.value).__qualname__}"
 
 
 def encode_value(value: Any, known: Mapping[int, str] | None = None) -> bytes:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from replayer.desync.hidden_state.roots import CACHE_TYPE
+from sim.kernel.class_names import package_of
 from sim.kernel.schema import Layout, Schema
 from sim.kernel.state import Snapshot, State
 
@@ -64,7 +65,7 @@ def kind_of(kind: type) -> str:
 
 
 def _find_kind(kind: type) -> str:
-    if issubclass(kind, _ATOMS) or kind.__module__.partition(".")[0] in _ATOM_MODULES:
+    if issubclass(kind, _ATOMS) or package_of(kind) in _ATOM_MODULES:
         return "atom"
     if issubclass(kind, _STILL):
         return "still"
@@ -75,7 +76,9 @@ def _find_kind(kind: type) -> str:
             return name
     if kind is CACHE_TYPE:
         return "cache"
-    if kind.__module__.partition(".")[0] in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
+    if hasattr(kind, "__swig_destroy__"):
+        return "opaque"  # Its attributes are addresses: put into another simulation, they end the process.
+    if package_of(kind) in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
         return "opaque"
     return "object"
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
+from sim.kernel.class_names import module_of
+
 MODULES_MAX = 200  # A program has fewer of its own; beyond, a look at all of them would take too long.
 
 _NOBODYS = {"sim", "recorder", "replayer", "numpy", "numba", "pytest", "_pytest"}
@@ -54,14 +56,14 @@ class Roots:
                 if (
                     base not in self.classes
                     and "<locals>" not in base.__qualname__
-                    and not _is_nobodys(base.__module__)
+                    and not _is_nobodys(module_of(base))
                 ):
-                    self._add_module(base.__module__, follow=is_users(base.__module__))
+                    self._add_module(module_of(base), follow=is_users(module_of(base)))
                     self._add_class(base)
 
     def has_class(self, kind: type) -> bool:
         """Whether a class is the simulation's own, and not a library's that it uses."""
-        return kind in self.classes or is_users(kind.__module__)
+        return kind in self.classes or is_users(module_of(kind))
 
     def caches(self) -> Iterator[tuple[ModuleType | type, str, Any]]:
         """Every lru_cache by the module or class that holds it, and its name there."""
@@ -90,7 +92,7 @@ class Roots:
                 self._add_module(home, follow=True)
 
     def _add_class(self, kind: type) -> None:
-        if kind in self.classes or _is_nobodys(kind.__module__):
+        if kind in self.classes or _is_nobodys(module_of(kind)):
             return
         self.classes[kind] = self._label(kind)
         for function in functions_of(kind):

@@ -105,6 +105,8 @@ class Transplant:
             return there  # Whoever else in the copy knows it goes on knowing it.
         elif kind in _IN_PLACE:
             return self._new(real, kind, original)
+        elif kind == "opaque" and type(there) is type(original):
+            made = there  # A body of a physics engine, say, that is of no use in another one's world.
         else:
             made = original  # Functions, files, what is written in C: nothing that could be made anew.
         self._made[real] = made
