@@ -30,6 +30,8 @@ def adapt(
     Raises NoAdapterError if no adapter is for it, NotCapturedError if it holds what cannot be saved, ValueError or
     TypeError for choices that cannot be.
     """
+    if isinstance(ignore, str):
+        raise TypeError(f"ignore={ignore!r}: a list of names was expected, such as [{ignore!r}]")
     return adapter_of(subject, what).adapt(
         subject,
         level=level,
@@ -40,8 +42,10 @@ def adapt(
 
 
 def adapter_of(subject: Any, what: Fields | None = None) -> Adapter:
-    """The adapter for a foreign object. Raises NoAdapterError if there is none."""
+    """The adapter for a foreign object. Raises NoAdapterError if there is none, TypeError for a class."""
     found = adapter_for(subject) if what is None else PLAIN_OBJECT
+    if isinstance(subject, type):
+        raise TypeError(f"{subject.__name__} is a class: an instance was expected, such as {subject.__name__}()")
     if found is None:
         raise NoAdapterError(
             f"there is no adapter for {type(subject).__module__}.{type(subject).__qualname__} "

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Callable, Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium
@@ -19,15 +20,16 @@ from gymnasium.envs.registration import EnvSpec
 from sim.adapters.captured import CapturedState
 from sim.adapters.generators import is_generator
 from sim.adapters.gymnasium_inputs import decode_call, encode_action, encode_own_reset, encode_reset
+from sim.adapters.gymnasium_layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
 from sim.adapters.inputs_since_reset import InputsSinceReset
 from sim.adapters.native import find_natives, is_native
 from sim.adapters.pickler import Pickler
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
+from sim.adapters.spaces_watch import SpacesWatch
 from sim.adapters.structure import Said, cell_of
 from sim.kernel.class_names import package_of
-from sim.kernel.level import Level
-from sim.kernel.plain_data import encode_plain
+from sim.kernel.level import Level, level_from
 from sim.kernel.state import State
 
 NAME = "gymnasium"
@@ -47,14 +49,17 @@ _FLAGS_OF_RENDERING = {
     "PassiveEnvChecker": {"checked_render", "close_called"},
     "OrderEnforcing": {"_disable_render_order_enforcing"},
 }
-_OUTPUT_ONLY = {"RecordVideo", "RenderCollection", "HumanRendering"}
 _CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "time_queue"}}
 # Attributes in which environments keep what they draw with; None until the first picture is drawn.
 _DRAWING_NAMES = re.compile(
     r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
 )
-_OWN_WRAPPERS = "gymnasium.wrappers."
 _DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
+
+
+_being_recorded: weakref.WeakValueDictionary[int, RecordedEnv] = (
+    weakref.WeakValueDictionary()
+)  # By id of the innermost.
 
 
 class LastCall:
@@ -95,8 +100,8 @@ class GymnasiumSimulation:
         self._ignored = tuple(ignore)
         self._pickler = pickler
         self.last = LastCall()
-        self.level = Level(level) if level is not None else Level.EXACT
-        layers: list[tuple[str, Any]] = [(RESULT, self.last), *_captured_layers(env)]
+        self.level = level_from(level)
+        layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
         inexact = self.level is Level.INPUTS_ONLY
         self._natives = [] if inexact else find_natives(layers[1:])
         layers += [(name, native.arrays) for name, native in self._natives]
@@ -110,18 +115,23 @@ class GymnasiumSimulation:
         )
         self._repeated = InputsSinceReset(self._captured) if inexact else None
         if self._repeated is None:
-            self._captured.ensure_all_known(_name_of(env))
+            self._captured.ensure_all_known(name_of(env))
         self._parts, self._is_known = self._captured.parts(), True
+        self._spaces = SpacesWatch(layers_of(env))
         self.state: State = (self._repeated or self._captured).state
 
     def rehearse(self) -> None:
         """Reset and step another environment of the kind, to see what comes up then; nothing if none can be made.
 
-        Raises NotCapturedError if something comes up that cannot be captured.
+        Raises NotCapturedError if something comes up that cannot be captured, or if it is being recorded already.
         """
+        if id(self.env.unwrapped) in _being_recorded:
+            raise NotCapturedError(
+                f"{name_of(self.env)} is being recorded already: two recordings would step it in turns"
+            )
         if self._repeated is not None or getattr(self.env.unwrapped, "_np_random", self) is not None:
             return  # This one was reset already, and has shown what it has.
-        twin = _rebuild(_subject_of(self.env) or {})
+        twin = rebuild(subject_of(self.env) or {})
         if twin is None:
             self._is_known = False
             return
@@ -156,7 +166,10 @@ class GymnasiumSimulation:
                 last.reward, last.terminated, last.truncated = 0.0, False, False
                 return result
             inputs = arguments
+        standing = self._spaces.before()
         result = self.env.step(inputs)
+        if standing is not None:
+            self._spaces.after(standing)
         last.observation, last.reward, last.terminated, last.truncated, _ = result
         return result
 
@@ -191,11 +204,11 @@ class GymnasiumSimulation:
         """What is captured, layer by layer."""
         parts = self._parts
         by_name = {part.name: part for part in parts}
-        outputs = {name: Part(name) for name, layer in _layers_of(self.env) if type(layer).__name__ in _OUTPUT_ONLY}
-        chain = [(by_name | outputs)[name] for name, _ in _layers_of(self.env)]
+        outputs = {name: Part(name) for name, layer in layers_of(self.env) if type(layer).__name__ in OUTPUT_ONLY}
+        chain = [(by_name | outputs)[name] for name, _ in layers_of(self.env)]
         inner = [part for part in parts if part not in chain]
         notes = () if self._is_known else ("what comes up at the first reset is not known yet",)
-        return Report(NAME, _name_of(self.env), self.level, (*chain, *inner), notes)
+        return Report(NAME, name_of(self.env), self.level, (*chain, *inner), notes)
 
     @property
     def adapter(self) -> dict[str, Any]:
@@ -207,7 +220,7 @@ class GymnasiumSimulation:
             "version": importlib.metadata.version(NAME),
             "class": f"{kind.__module__}.{kind.__qualname__}",
             "report": self.report().to_plain(),
-            "subject": _subject_of(self.env),
+            "subject": subject_of(self.env),
             "ignored": list(self._ignored),
         }
 
@@ -218,15 +231,24 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, simulation: GymnasiumSimulation, tape: Any) -> None:
         """tape: what it is recorded by, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
+        _being_recorded[id(self.env.unwrapped)] = self
+        self._lacks_reset = getattr(self.env.unwrapped, "_np_random", self) is None
         self.tape = tape
         self._call = tape.step
         self._steps = 0
         self._return = 0.0
         self._over = False
-        self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in _layers_of(self.env))
+        self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in layers_of(self.env))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """As the environment's, recorded. Raises TypeError for an action that cannot be recorded; nothing is done."""
+        """As the environment's, recorded. Raises TypeError for an action that cannot be recorded; nothing is done.
+
+        Raises ResetNeeded before the first reset.
+        """
+        if self._lacks_reset:
+            raise gymnasium.error.ResetNeeded(
+                "reset() comes before the first step(): no seed is known to any replay yet"
+            )
         if self._over and self._resets_itself:
             result = self._call(encode_own_reset(action, self._ended()))
             self._steps, self._return = -1, 0.0
@@ -242,7 +264,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if seed is None and getattr(self.env.unwrapped, "_np_random", self) is None:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
         result = self._call(encode_reset(seed, options, self._ended()))
-        self._steps, self._return, self._over = 0, 0.0, False
+        self._steps, self._return, self._over, self._lacks_reset = 0, 0.0, False, False
         return result  # type: ignore[no-any-return]
 
     def _ended(self) -> dict[str, Any] | None:
@@ -252,6 +274,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def close(self) -> None:
         """Close the tape, then the environment."""
         ended = self._ended()
+        _being_recorded.pop(id(self.env.unwrapped), None)
         self.tape.close({"reason": "closed", "episode": ended} if ended else None)
         super().close()
 
@@ -264,7 +287,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 def classify(holder: object, name: str, value: Any) -> Said | None:
     """What is known of the attributes of Gymnasium's own classes."""
     kind = type(holder).__name__
-    if name in _CONFIGURATION or kind in _OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
+    if name in _CONFIGURATION or kind in OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
         return "kept"
     if name in _CLOCKS.get(kind, ()):
         return "clock"
@@ -282,83 +305,13 @@ def _classify_coarsely(holder: object, name: str, value: Any) -> Said | None:
     return None if cell_of(value) is not None or is_generator(value) else "kept"
 
 
-def _layers_of(env: Any) -> list[tuple[str, Any]]:
-    """The wrappers and the environment, outermost first, each with a name of its own."""
-    found: list[tuple[str, Any]] = []
-    taken: dict[str, int] = {}
-    layer = env
-    while True:
-        name = type(layer).__name__
-        taken[name] = taken.get(name, 0) + 1
-        found.append((name if taken[name] == 1 else f"{name}_{taken[name]}", layer))
-        if not isinstance(layer, gymnasium.Wrapper):
-            return found
-        layer = layer.env
-
-
-def _captured_layers(env: Any) -> list[tuple[str, Any]]:
-    return [(name, layer) for name, layer in _layers_of(env) if type(layer).__name__ not in _OUTPUT_ONLY]
-
-
-def _name_of(env: Any) -> str:
-    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-
-
-# --- making an environment again
-
-
-def _subject_of(env: Any) -> dict[str, Any] | None:
-    """How the environment was made, if that can be said in plain data."""
-    spec = env.spec
-    layers = [name for name, _ in _captured_layers(env)]
-    if spec is None:
-        return {"layers": layers}
-    made = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
-    wrappers = [
-        [one.name, dict(one.kwargs or {})]
-        for one in spec.additional_wrappers
-        if one.entry_point.startswith(_OWN_WRAPPERS) and one.name not in _OUTPUT_ONLY
-    ]
-    subject = {
-        "id": spec.id,
-        "kwargs": made,
-        "max_episode_steps": spec.max_episode_steps,
-        "checked": not spec.disable_env_checker,
-        "wrappers": wrappers,
-        "layers": layers,
-    }
-    try:
-        encode_plain(subject)
-    except (TypeError, ValueError, OverflowError):
-        return {"layers": layers}  # Made with objects: only the user can make them again.
-    return subject
-
-
-def _rebuild(subject: Mapping[str, Any]) -> Any | None:
-    """The environment of a tape, if its id is registered here and its wrappers are Gymnasium's own."""
-    match subject:
-        case {
-            "id": str(name),
-            "kwargs": dict(arguments),
-            "max_episode_steps": int() | None as limit,
-            "checked": bool(checked),
-            "wrappers": list(wrappers),
-            "layers": list(layers),
-        } if name in gymnasium.registry and ":" not in name:
-            env = gymnasium.make(name, max_episode_steps=limit, disable_env_checker=not checked, **arguments)
-            for wrapper, options in wrappers:
-                if wrapper not in gymnasium.wrappers.__all__:
-                    return None
-                env = getattr(gymnasium.wrappers, wrapper)(env, **options)
-            return env if [one for one, _ in _captured_layers(env)] == layers else None
-    return None
-
-
 def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
     if not isinstance(env, gymnasium.Env):
         raise NotCapturedError(
             f"{type(env).__name__} is no gymnasium.Env: of a vector of environments, record each one by itself"
         )
+    if any(isinstance(layer, RecordedEnv) for _, layer in layers_of(env)):
+        raise NotCapturedError(f"{name_of(env)} is recorded already, inside of this wrapper")
     return GymnasiumSimulation(env, **options)
 
 
@@ -378,4 +331,4 @@ def _player(simulation: Any, seed: int) -> Callable[[], Any]:
     return play
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedEnv, _rebuild, _player)
+ADAPTER = Adapter(NAME, _adapt, RecordedEnv, rebuild, _player)

@@ -21,7 +21,7 @@ from sim.adapters.mesa_loading import load_model, rewire
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
 from sim.adapters.stand_in import StandIn
-from sim.kernel.level import Level
+from sim.kernel.level import Level, level_from
 from sim.kernel.schema import Blob, Field, Schema, Table
 from sim.kernel.state import State
 
@@ -46,7 +46,7 @@ class MesaSimulation:
 
         Raises NotCapturedError without that, or for a model that cannot be saved; ValueError for another level.
         """
-        self.level = Level(level) if level is not None else Level.EXACT
+        self.level = level_from(level)
         if self.level is not Level.EXACT:
             raise ValueError(
                 f"level={self.level.value!r}: a Mesa model has no reset from which its inputs could be repeated; 'exact' "

@@ -18,7 +18,7 @@ from sim.adapters.mujoco_data import Bridge
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Report
 from sim.adapters.stand_in import StandIn
-from sim.kernel.level import Level
+from sim.kernel.level import Level, level_from
 from sim.kernel.state import State
 
 NAME = "mujoco"
@@ -38,7 +38,7 @@ class MujocoSimulation:
         self, data: Any, *, level: Level | str | None = None, pickler: Any = None, ignore: Iterable[str] = ()
     ) -> None:
         """Look at the data. ignore: names of parts that are known not to matter. Raises ValueError for another level."""
-        self.level = Level(level) if level is not None else Level.EXACT
+        self.level = level_from(level)
         if self.level is not Level.EXACT:
             raise ValueError(f"level={self.level.value!r}: MuJoCo's state can be saved, so 'exact' is what there is")
         self.data, self.model = data, data.model

@@ -33,7 +33,7 @@ from sim.adapters.pettingzoo_layers import (
 from sim.adapters.pickler import Pickler
 from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Part, Report
-from sim.kernel.level import Level
+from sim.kernel.level import Level, level_from
 from sim.kernel.state import State
 
 NAME = "pettingzoo"
@@ -86,7 +86,7 @@ class PettingZooSimulation:
         self._pickler = pickler
         self._was_reset = False
         self.last = LastCall()
-        self.level = Level(level) if level is not None else Level.EXACT
+        self.level = level_from(level)
         layers = [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
         exact = self.level is not Level.INPUTS_ONLY
         self._captured = CapturedState(

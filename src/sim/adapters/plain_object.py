@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -13,7 +14,7 @@ from sim.adapters.registry import Adapter, NotCapturedError
 from sim.adapters.report import Report
 from sim.adapters.stand_in import StandIn
 from sim.adapters.structure import Said
-from sim.kernel.level import Level
+from sim.kernel.level import Level, level_from
 from sim.kernel.state import State
 
 NAME = "plain_object"
@@ -65,6 +66,7 @@ class PlainObjectSimulation:
             raise TypeError(f"{name} has no attributes of its own (no __dict__)")
         if not callable(getattr(subject, what.step, None)):
             raise TypeError(f"{name} has no method {what.step}(inputs)")
+        _ensure_takes_inputs(name, getattr(subject, what.step))
         missing = [one for one in (*what.names, *what.rng) if one not in vars(subject)]
         if missing:
             raise TypeError(f"{name} has no attribute {', '.join(missing)}")
@@ -73,7 +75,7 @@ class PlainObjectSimulation:
             raise TypeError(f"{name}.{strange[0]} is {type(vars(subject)[strange[0]]).__name__}, no random generator")
         self.subject = subject
         self._ignored = tuple(ignore)
-        self.level = Level(level) if level is not None else Level.EXACT
+        self.level = level_from(level)
         if self.level is Level.INPUTS_ONLY:
             raise ValueError("level='inputs_only': an object has no reset from which its inputs could be repeated")
         self._what = what
@@ -129,6 +131,20 @@ class RecordedObject(StandIn):
     def step(self, inputs: Any = None) -> Any:
         """As the object's, recorded."""
         return self.tape.step(inputs)
+
+
+def _ensure_takes_inputs(name: str, step: Callable[..., Any]) -> None:
+    """Raise TypeError for a method that cannot be called with the inputs; what does not tell is let pass."""
+    try:
+        signature = inspect.signature(step)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise TypeError(
+            f"{name}.{step.__name__}{signature} does not take the inputs: it is called with one argument, None at a step without"
+        ) from None
 
 
 def fields_from_plain(plain: Any) -> Fields:

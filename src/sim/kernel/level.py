@@ -21,7 +21,11 @@ def level_of(simulation: Any) -> Level:
 
     Raises ValueError for what is no level.
     """
-    declared = getattr(simulation, "level", None) or getattr(getattr(simulation, "inner", None), "level", None)
+    return level_from(getattr(simulation, "level", None) or getattr(getattr(simulation, "inner", None), "level", None))
+
+
+def level_from(declared: Any) -> Level:
+    """The level of this name; EXACT for None. Raises ValueError for what is no level."""
     try:
         return Level(declared) if declared is not None else Level.EXACT
     except ValueError:
