@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from recorder.buffers import Buffers
 from recorder.format.encoder import Piece, SeqReference, delta_pieces, full_pieces
-from recorder.format.keyframe import encode_delta, encode_full, with_changes
-from recorder.jobs import KeyframeJob
+from recorder.format.keyframe import Changes, apply_changes, encode_delta, encode_full
+from recorder.jobs import Baseline, KeyframeJob
 
 
 class KeyframeBlocks:
@@ -14,7 +15,10 @@ class KeyframeBlocks:
         full_count, delta_count: made so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, buffers: Buffers) -> None:
+        """buffers: to which memory goes that is no longer needed."""
+        self._buffers = buffers
+        self._baseline: Baseline | None = None
         self._place: SeqReference | None = None
         self.full_count = self.delta_count = 0
 
@@ -28,7 +32,9 @@ class KeyframeBlocks:
             return None
         if job.upon.snapshot is None:
             return ""
-        made = with_changes(job.upon.snapshot, job.changes)
+        made = apply_changes(job.upon.snapshot, job.changes)
+        job.upon.snapshot = None
+        self._give_back(job.changes)
         if made.hash() != job.state_hash:
             return (
                 f"the state at tick {job.tick} has changes that were not marked: the last keyframes may be of no use; "
@@ -42,6 +48,10 @@ class KeyframeBlocks:
         assert job.baseline.snapshot is not None
         pieces, self._place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline.snapshot))
         self.full_count += 1
+        before, self._baseline = self._baseline, job.baseline
+        if before is not None and before.snapshot is not None:  # Nothing comes upon it any more.
+            self._buffers.give(before.snapshot.arena)
+            before.snapshot = None
         return pieces
 
     def delta(self, job: KeyframeJob) -> list[Piece] | None:
@@ -50,7 +60,13 @@ class KeyframeBlocks:
             return None
         self.delta_count += 1
         payload = encode_delta(job.tick, job.state_hash, job.changes, job.baseline.snapshot)
+        self._give_back(job.changes)
         return delta_pieces(job.tick, payload, self._place)
+
+    def _give_back(self, changes: Changes) -> None:
+        for name, rows in changes.rows.items():
+            if rows is None:
+                self._buffers.give(changes.values[name].reshape(-1))
 
     def forget(self) -> None:
         """There is no full keyframe that deltas could come upon."""

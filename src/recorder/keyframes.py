@@ -88,9 +88,11 @@ class Keyframes:
         # Of a large state the writer makes the full one itself, of the one before and what was marked since.
         is_marked = not self._source.needs_baseline and state.layout.size_bytes >= MARKED_FULL_BYTES_MIN
         if self._force_full or wants_full or not fits or (is_full and not is_marked):
-            self.put_whole(tick, state_hash, state.snapshot(), rotate=rotate)
+            memory = self._writer.buffers.take(state.layout.size_bytes)
+            self.put_whole(tick, state_hash, state.snapshot(memory), rotate=rotate)
         else:
-            changes = gather_changes(state.arena, state.layout, self._source.changed_fields())
+            fields = self._source.changed_fields()
+            changes = gather_changes(state.arena, state.layout, fields, self._writer.buffers.take)
             self._put_changes(tick, state_hash, changes, is_full=is_full, rotate=rotate)
         if self.budget is not None:
             self.budget.note_keyframe(start_ns)

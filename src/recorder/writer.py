@@ -19,6 +19,7 @@ import time
 from collections import deque
 from typing import Any
 
+from recorder.buffers import Buffers
 from recorder.errors import WriterFailedError
 from recorder.format.encoder import drop_piece
 from recorder.jobs import KeyframeJob, WriterStatistics, not_sealed
@@ -46,6 +47,7 @@ class Writer:
     Attributes:
         signal: whether there is an error or a notice that the caller should look at.
         written_tick: the last tick whose frame is in the file.
+        buffers: memory for keyframes to be put.
         wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: the disk refuses.
         seals: close has been called.
@@ -64,13 +66,12 @@ class Writer:
         self._settings = settings
         self._cut_by_time = not settings.deterministic
         self._queue: deque[bytes | TickOutput | KeyframeJob] = deque()
-        self._put_bytes = self._taken_bytes = 0
-        self._keyframe_bytes_put = self._keyframe_bytes_done = 0
-        self._wait_s = 0.0
+        self._put_bytes = self._taken_bytes = self._keyframe_bytes_put = self._keyframe_bytes_done = 0
+        self._wait_s, self.buffers = 0.0, Buffers()
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
         self._synced_s = time.monotonic()
-        self._keyframes = KeyframeBlocks()
+        self._keyframes = KeyframeBlocks(self.buffers)
         self._lost_full = False  # A full keyframe was refused, or frames behind it dropped: deltas need another.
         self._owes_rotation = False  # A keyframe that should have begun a segment was refused: the next one does.
         self._dropping_from: int | None = None
@@ -78,10 +79,8 @@ class Writer:
         self._why_dropped, self._frame_count = "", 0
         self._retry_at_s, self._retry_s = 0.0, RETRY_S[0]
         # Between the two:
-        self.signal = False
+        self.signal = self.wants_full = self.failing = False
         self.written_tick = first_tick - 1
-        self.wants_full = False
-        self.failing = False
         self._failure: OSError | None = None
         self._notices: deque[str] = deque()
         self._error: BaseException | None = None

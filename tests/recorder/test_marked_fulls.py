@@ -11,11 +11,13 @@ import pytest
 
 import replayer
 from recorder import Recorder
-from recorder.format.keyframe import decode_delta, encode_delta, gather_changes, with_changes
+from recorder.buffers import Buffers
+from recorder.format.keyframe import apply_changes, decode_delta, encode_delta, gather_changes
 from recorder.names import segment_numbers
 from replayer.verify import verify_tape
 from sim import Field, Schema, State
 from sim.kernel.changes import MarkedChanges
+from sim.kernel.state import Snapshot
 
 from oracle.second_checks import CheckedTape
 
@@ -119,9 +121,35 @@ def test_few_rows_are_gathered_and_many_are_copied() -> None:
     assert len(chosen["sparse"]) == 6
     assert "still" not in chosen
     ways = [chosen, marks.changed_rows(), dict.fromkeys(chosen)]
-    made = [gather_changes(world.state.arena, world.state.layout, rows) for rows in ways]
+    arena, layout = world.state.arena, world.state.layout
+    made = [gather_changes(arena, layout, rows) for rows in ways]
+    for changes in made:
+        copy = Snapshot(layout, baseline.arena.copy())
+        assert apply_changes(copy, changes).arena.tobytes() == arena.tobytes()
     payloads = [bytes(encode_delta(3, world.state.hash(), changes, baseline)) for changes in made]
     assert len(set(payloads)) == 1
-    assert decode_delta(payloads[0], baseline, 0)[1].arena.tobytes() == world.state.arena.tobytes()
-    for changes in made:
-        assert with_changes(baseline, changes).arena.tobytes() == world.state.arena.tobytes()
+    assert decode_delta(payloads[0], baseline, 0)[1].arena.tobytes() == arena.tobytes()
+
+
+def test_memory_is_used_again_and_nothing_in_it_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is given back is spoiled at once, as the next user would: no keyframe may still need it."""
+
+    def give(self: Buffers, buffer: np.ndarray[Any, Any]) -> None:
+        given.append(len(buffer))
+        before(self, buffer)
+        buffer[:] = 0xA5
+
+    before, given = Buffers.give, list[int]()
+    monkeypatch.setattr(Buffers, "give", give)
+    for settings in ({}, {"changes": "scan"}, {"mode": "changes"}, {"changes": "scan", "mode": "changes"}):
+        path = tmp_path / "run.tape"
+        live = arenas(path, Large, 24, keyframe_interval_ticks=2, full_every=3, **settings)
+        with replayer.Tape(path) as tape:
+            for place in tape.keyframes:
+                assert tape.snapshot(place).arena.tobytes() == live[place.tick], settings
+        path.unlink()
+    assert len(given) > 40
+    buffers = Buffers()
+    buffers.give(np.zeros(100, np.uint8))
+    one = buffers.take(50)
+    assert (len(one), len(buffers.take(100)), len(buffers.take(100))) == (50, 100, 100)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -72,15 +72,26 @@ class _Section:
     offset: int
 
 
-def gather_changes(arena: Bytes, layout: Layout, rows: Mapping[str, Rows | None]) -> Changes:
-    """Copy the given rows, or whole fields, out of an arena."""
-    return Changes(rows, {name: _take_rows(arena, layout.slots[name], numbers) for name, numbers in rows.items()})
+def gather_changes(
+    arena: Bytes, layout: Layout, rows: Mapping[str, Rows | None], take: Callable[[int], Bytes] = make_arena
+) -> Changes:
+    """Copy the given rows, or whole fields, out of an arena. take: gives the memory for a whole field, by its size."""
+    values: dict[str, Bytes] = {}
+    for name, numbers in rows.items():
+        slot = layout.slots[name]
+        if numbers is not None:
+            values[name] = _take_rows(arena, slot, numbers)
+        else:
+            copy = take(slot.size_bytes)
+            np.copyto(copy, arena[slot.offset : slot.offset + slot.size_bytes])
+            values[name] = copy.reshape(slot.row_count, slot.row_bytes)
+    return Changes(rows, values)
 
 
-def with_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
-    """The state that differs from a baseline by these changes."""
-    arena = make_arena(baseline.layout.size_bytes)
-    np.copyto(arena, baseline.arena)
+def apply_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
+    """The state that differs from a baseline by these changes, in the memory of the baseline, which is no more."""
+    arena = baseline.arena
+    arena.flags.writeable = True
     for name, numbers in changes.rows.items():
         words = comparable(arena, baseline.layout.slots[name])
         words[slice(None) if numbers is None else numbers] = (
@@ -89,10 +100,8 @@ def with_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
     return Snapshot(baseline.layout, arena)
 
 
-def _take_rows(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
+def _take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
     """Copies of some rows, (n, row_bytes) uint8; taken as words, which is many times faster than byte by byte."""
-    if numbers is None:
-        return arena[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, slot.row_bytes).copy()
     taken = np.ascontiguousarray(comparable(arena, slot)[numbers])
     return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
 
@@ -113,14 +122,19 @@ def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
 
 
 def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> memoryview:
-    """The payload of a delta keyframe: of changes, the rows that differ from baseline (invariant 1)."""
+    """The payload of a delta keyframe: of changes, the rows that differ from baseline (invariant 1).
+
+    The changes are spent: their values are no longer what they were.
+    """
     sections: list[list[Any]] = []
     bodies: list[bytes | memoryview] = []
     for name, slot in baseline.layout.slots.items():
         if name not in changes.rows:
             continue
         numbers = changes.rows[name]
-        mixed = changes.values[name] ^ _rows_of(baseline.arena, slot, numbers)
+        mixed = np.bitwise_xor(  # In the memory of the changes, which are needed for nothing else.
+            changes.values[name], _rows_of(baseline.arena, slot, numbers), out=changes.values[name]
+        )
         differs = np.flatnonzero(_is_any(mixed, slot))
         if numbers is None:
             numbers, mixed = differs, mixed[differs]

@@ -202,6 +202,7 @@ class ScannedTicks:
     """What a comparison with the arena of a tick ago finds."""
 
     def __init__(self, state: State) -> None:
+        self._before, self._differs = np.empty(0, np.uint64), np.empty(0, np.bool_)
         self.reset(state)
 
     def take(self, state: State) -> TickChanges | None:
@@ -216,10 +217,11 @@ class ScannedTicks:
 
     def reset(self, state: State) -> None:
         """See TickSource."""
-        self._arena = state.arena
-        self._words = state.arena.view(np.uint64)
-        self._before = self._words.copy()
-        self._differs = np.empty(len(self._words), np.bool_)
+        words = state.arena.view(np.uint64)
+        if len(self._before) != len(words):  # Fresh memory costs more than the copy.
+            self._before, self._differs = np.empty_like(words), np.empty(len(words), np.bool_)
+        self._arena, self._words = state.arena, words
+        np.copyto(self._before, words)
 
     def before(self) -> npt.NDArray[np.uint8]:
         """A copy of the arena as it was at the last call."""

@@ -1,0 +1,31 @@
+"""Memory that was used before: the system gives fresh pages one by one, which takes many times what writing them does."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from recorder.format.keyframe import Bytes
+from sim.kernel.state import make_arena
+
+KEPT_MAX = 32  # Buffers that nobody uses: the dense fields of one keyframe, and a state.
+
+
+class Buffers:
+    """Buffers of a few sizes; taken by one thread, given back by another one."""
+
+    def __init__(self) -> None:
+        self._free: deque[Bytes] = deque(maxlen=KEPT_MAX)  # The oldest go when there are more.
+
+    def take(self, size_bytes: int) -> Bytes:
+        """Memory of this size with anything in it, for whoever gives it back when it is no longer needed."""
+        for _ in range(len(self._free)):
+            one = self._free.popleft()
+            if len(one) == size_bytes:
+                return one
+            self._free.append(one)
+        return make_arena(size_bytes)
+
+    def give(self, buffer: Bytes) -> None:
+        """Take memory that nobody will look at any more."""
+        buffer.flags.writeable = True  # That of a snapshot was not.
+        self._free.append(buffer)
