@@ -34,8 +34,13 @@ app = App(
 )
 
 
+def load(_: Sequence[str]) -> App:
+    """The program; all that it needs is imported."""
+    return app
+
+
 @app.default
-def load(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
+def import_tape(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
     """Write what a tape holds to stdout, as Rerun's own format.
 
     Parameters
@@ -97,4 +102,5 @@ def _own_stdout() -> Iterator[BinaryIO]:
 
 def main() -> None:
     """The console script ``rerun-importer-tape``."""
-    sys.exit(run_app(app, sys.argv[1:]))
+    arguments = sys.argv[1:]
+    sys.exit(run_app(load(arguments), arguments))
