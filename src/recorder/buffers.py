@@ -7,7 +7,7 @@ from collections import deque
 from recorder.format.keyframe import Bytes
 from sim.kernel.state import make_arena
 
-KEPT_MAX = 32  # Buffers that nobody uses: the dense fields of one keyframe, and a state.
+KEPT_MAX = 128  # Buffers that nobody uses: as many as a state has fields, for a keyframe, and a state.
 
 
 class Buffers:

@@ -118,7 +118,8 @@ def test_few_rows_are_gathered_and_many_are_copied() -> None:
         world.step(None)
     chosen = marks.changed_fields()
     assert chosen["dense"] is None
-    assert len(chosen["sparse"]) == 6
+    assert chosen["sparse"] is None  # Looking at its flags takes longer than copying it.
+    assert len(chosen["rows"]) == 3
     assert "still" not in chosen
     ways = [chosen, marks.changed_rows(), dict.fromkeys(chosen)]
     arena, layout = world.state.arena, world.state.layout
