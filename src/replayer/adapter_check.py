@@ -62,7 +62,7 @@ class LevelReport:
 
 
 def foreign_check(name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool) -> int | None:
-    """Check what the factory makes if an adapter has made it, or is for it; the exit code, else None.
+    """Check what the factory makes if an adapter has made it, or is for it, or it declares a level; the exit code, else None.
 
     None, too, for what cannot be made. Raises UsageError if it cannot be captured, or its live run raises.
     """
@@ -73,8 +73,12 @@ def foreign_check(name: str, factory: Callable[[], Any], *, ticks: int, seeds: i
         raise UsageError(f"{name}: {error}") from None
     except Exception:  # noqa: BLE001 - what is wrong with it is for the check of simulations to say
         return None
-    if adapter_of_simulation(simulation) is None:
-        return None
+    try:
+        level = level_of(simulation)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    if adapter_of_simulation(simulation) is None and level is Level.EXACT:
+        return None  # Of such a one more can be said: restored at every few ticks, it must go on as if nothing were.
     with progress_bar("checking", seeds, quiet=as_json) as show:
         report = check_level(subject, simulation, ticks, seeds, show)
     if as_json:
@@ -110,7 +114,8 @@ def check_level(
         bad = next(run for run in runs if run.seed == violations[0].seed)
         inputs = {tick: decode_plain(encoded) for tick, encoded in enumerate(bad.inputs, 1)}
         suspects = SyncTest(subject.simulation, inputs, ticks=len(bad.inputs)).run().suspects
-    line = inner_of(simulation).report().line()
+    inner = inner_of(simulation)
+    line = inner.report().line() if adapter_of_simulation(simulation) is not None else type(inner).__qualname__
     return LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line)
 
 

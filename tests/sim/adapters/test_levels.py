@@ -17,6 +17,7 @@ import replayer
 from recorder.contract import FRESH, PROCESS, RECORDED, USED, Subject, check_process, check_run
 from recorder.testing import SimulationContract
 from replayer.adapter_check import check_level, level_lines
+from replayer.cli import main
 from sim.kernel.level import Level
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -234,6 +235,25 @@ def test_what_breaks_a_level_is_named() -> None:
     assert "proved" in text
     assert "save and load: differs for 2 of 2 seeds: the next step reads what is not saved" in text
     assert "same seed twice: the same" in text
+
+
+class RoundingByChance(Rounding):
+    """Says that it is canonical, and every load is another one."""
+
+    def load(self, saved: Any) -> None:
+        self.x = float(saved["x"]) + float(np.random.default_rng().random())
+
+
+def test_check_holds_a_simulation_to_the_level_that_it_declares(capsys: pytest.CaptureFixture[str]) -> None:
+    """A load of a canonical one changes what follows: that is no hidden state, if it does so always in the same way."""
+    for name, code, said in (
+        ("Rounding", 0, "level canonical kept"),
+        ("RoundingByChance", 1, "level canonical NOT kept"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["check", f"test_levels:{name}", "--ticks", "20", "--seeds", "2"])
+        assert ended.value.code == code
+        assert said in capsys.readouterr().out
 
 
 def replay(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
