@@ -113,28 +113,52 @@ def test_a_tape_without_an_adapter_has_no_episodes(tmp_path: Path) -> None:
         assert run.episodes == []
 
 
-def replay(*arguments: str, folder: Path, without: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command; without: a package that cannot be imported."""
-    hide = f"import sys; sys.modules[{without!r}] = None; " if without else ""
-    paths = [str(Path(__file__).parent), *filter(None, sys.path)]
-    return subprocess.run(
-        [sys.executable, "-c", f"{hide}import replayer.cli; replayer.cli.main()", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "200"},
+WITHOUT_GYMNASIUM = """
+import sys
+sys.modules["gymnasium"] = None
+from replayer.cli import main
+for arguments in (["info", "--json"], ["seek", "--tick", "20", "--field", "CartPoleEnv.state"], ["seek", "--tick", "21"],
+                  ["verify"]):
+    code = None
+    try:
+        main([arguments[0], "run.tape", *arguments[1:]])
+    except SystemExit as ended:
+        code = ended.code
+    for stream in (sys.stdout, sys.stderr):
+        print("exit code", code, "=====", file=stream, flush=True)
+"""
+
+
+def without_gymnasium(folder: Path) -> list[tuple[int, str, str]]:
+    """Four commands in one process that cannot import it: of each the exit code, and what it printed."""
+    finished = subprocess.run(
+        [sys.executable, "-c", WITHOUT_GYMNASIUM], cwd=folder, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "COLUMNS": "200"},
     )  # fmt: skip
+    outs, errors = (text.split("=====\n")[:-1] for text in (finished.stdout, finished.stderr))
+    codes = [int(out.split()[-1]) for out in outs]
+    parts = [[one.rpartition("exit code")[0] for one in texts] for texts in (outs, errors)]
+    return list(zip(codes, *parts, strict=True))
 
 
-def test_the_commands_know_episodes(tmp_path: Path) -> None:
+def test_the_commands_know_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Info counts them, seek goes to a step of one; what there is not is exit code 2."""
     truth = record_episodes(tmp_path / "run.tape")
-    info = replay("info", "run.tape", folder=tmp_path)
-    steps = [len(one["observations"]) - 1 for one in truth]
-    assert f"  episodes: 3, of {min(steps)} to {max(steps)} steps, returns 4 to " in info.stdout
-    assert "  adapter: gymnasium, level exact" in info.stdout
+    path = str(tmp_path / "run.tape")
 
-    sought = replay("seek", "run.tape", "--episode", "1", "--step", "2", "--field", "result.observation", "--json",
-                    folder=tmp_path)  # fmt: skip
-    assert json.loads(sought.stdout)["fields"]["result.observation"] == pytest.approx(truth[1]["observations"][2])
+    def shown(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    info = shown("info", path)
+    steps = [len(one["observations"]) - 1 for one in truth]
+    assert f"  episodes: 3, of {min(steps)} to {max(steps)} steps, returns 4 to " in info
+    assert "  adapter: gymnasium, level exact" in info
+
+    sought = shown("seek", path, "--episode", "1", "--step", "2", "--field", "result.observation", "--json")
+    assert json.loads(sought)["fields"]["result.observation"] == pytest.approx(truth[1]["observations"][2])
 
 
 @pytest.mark.parametrize("wrong", [["--episode", "9"], ["--tick", "1", "--episode", "1"], [], ["--step", "1"]])
@@ -153,18 +177,15 @@ def test_mistakes_on_the_command_line_are_one_line(
 def test_without_the_adapters_package_frames_hashes_and_keyframes_are_shown(tmp_path: Path) -> None:
     """One clear line says what is missing; a keyframe's fields are there all the same."""
     record_episodes(tmp_path / "run.tape")
-    info = replay("info", "run.tape", "--json", folder=tmp_path, without="gymnasium")
-    assert json.loads(info.stdout)["episodes"][2]["seed"] == 8
+    info, seek, between, verify = without_gymnasium(tmp_path)
+    assert json.loads(info[1])["episodes"][2]["seed"] == 8
 
-    seek = replay("seek", "run.tape", "--tick", "20", "--field", "CartPoleEnv.state", folder=tmp_path,
-                  without="gymnasium")  # fmt: skip
-    assert seek.returncode == 0, seek.stderr
-    assert "needs the package 'gymnasium', which is not installed" in seek.stderr
-    assert "CartPoleEnv.state: 4 float64" in seek.stdout
-    between = replay("seek", "run.tape", "--tick", "21", folder=tmp_path, without="gymnasium")
-    assert between.returncode == 2
-    assert "without it only the states that are on the tape can be shown" in between.stderr
-    assert "Traceback" not in between.stderr
-    verify = replay("verify", "run.tape", folder=tmp_path, without="gymnasium")
-    assert verify.returncode == 2
-    assert "Traceback" not in verify.stderr
+    code, out, errors = seek
+    assert code == 0, errors
+    assert "needs the package 'gymnasium', which is not installed" in errors
+    assert "CartPoleEnv.state: 4 float64" in out
+    code, _, errors = between
+    assert code == 2
+    assert "without it only the states that are on the tape can be shown" in errors
+    assert verify[0] == 2
+    assert "Traceback" not in errors + verify[2]

@@ -117,7 +117,7 @@ def other_process() -> dict[str, str]:
     return {**os.environ, "PYTHONHASHSEED": "12", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "FrozenLake-v1", "Blackjack-v1"])
+@pytest.mark.parametrize("name", ["CartPole-v1", "Blackjack-v1"])
 def test_a_restored_environment_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """From random ticks, here and in a fresh process: the same observations, rewards and states, bit for bit."""
     prove(name, tmp_path, steps=300, loads=6)

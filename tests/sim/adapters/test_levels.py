@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -256,31 +255,33 @@ def test_check_holds_a_simulation_to_the_level_that_it_declares(capsys: pytest.C
         assert said in capsys.readouterr().out
 
 
-def replay(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
-    paths = [str(Path(__file__).parent), *filter(None, sys.path)]
-    return subprocess.run(
-        [sys.executable, "-c", "import replayer.cli; replayer.cli.main()", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "200"},
-    )  # fmt: skip
-
-
-def test_check_on_the_command_line(tmp_path: Path) -> None:
+def test_check_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 0 and a line for each trial; 1 with JSON for what is broken; 2 for what cannot be captured."""
-    good = replay("check", "environments:Drift", "--ticks", "12", folder=tmp_path)
-    assert good.returncode == 0, good.stderr
-    assert good.stdout.splitlines()[0] == "environments:Drift: level exact kept on 8 seeds of 12 ticks"
-    assert good.stdout.count(": the same") == 5
 
-    bad = replay("check", "environments:ForgetsItsRandomState", "--ticks", "15", "--seeds", "1", "--json",
-                 folder=tmp_path)  # fmt: skip
-    assert bad.returncode == 1, bad.stderr
-    facts = json.loads(bad.stdout)
+    def check(*arguments: str) -> tuple[Any, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["check", *arguments])
+        return ended.value.code, *capsys.readouterr()
+
+    code, out, _ = check("environments:Drift", "--ticks", "12", "--seeds", "2")
+    assert code == 0
+    assert out.splitlines()[0] == "environments:Drift: level exact kept on 2 seeds of 12 ticks"
+    assert out.count(": the same") == 5
+
+    code, out, _ = check("environments:ForgetsItsRandomState", "--ticks", "15", "--seeds", "1", "--json")
+    assert code == 1
+    facts = json.loads(out)
     assert facts["suspects"][0]["name"].startswith("random")
     assert {one["trial"] for one in facts["violations"]} == {FRESH, USED}
 
-    course = replay("check", "environments:Course", "--ticks", "25", folder=tmp_path)
-    assert course.returncode == 2
-    assert "Course.course (generator)" in course.stderr
-    assert "Traceback" not in course.stderr
+    code, _, errors = check("environments:Course", "--ticks", "25", "--seeds", "1")
+    assert code == 2
+    assert "Course.course (generator)" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.long
+def test_check_tries_eight_seeds_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", "environments:Drift", "--ticks", "12"])
+    assert "kept on 8 seeds of 12 ticks" in capsys.readouterr().out

@@ -191,7 +191,7 @@ CASES = {
 )
 def test_a_restored_model_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """From random ticks, here and in a fresh process: the same agents, places and states, bit for bit."""
-    prove("test_mesa", name, tmp_path, steps=40, loads=2)
+    prove("test_mesa", name, tmp_path, steps=25, loads=2)
 
 
 @pytest.mark.long
@@ -204,6 +204,7 @@ def test_restored_at_fifty_ticks_of_two_thousand_it_goes_on_as_the_live_one_did(
 
 class TestMeadow(SimulationContract):
     ticks = 10
+    seeds = 3
 
     def make(self) -> Any:
         return trusted(Meadow())

@@ -76,7 +76,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", ["robot", "HalfCheetah-v5", "Humanoid-v5"])
+@pytest.mark.parametrize("name", ["robot", "Humanoid-v5"])  # All of them in the long one.
 def test_what_is_restored_goes_on_as_the_live_one_did(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """From random ticks, here and in a fresh process: the same observations, rewards and states, bit for bit."""
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log where it runs.
