@@ -33,6 +33,7 @@ from sim.adapters.structure import (
     Surveyor,
     described,
     field_name,
+    slots_of,
 )
 from sim.adapters.values import NotPlainError, decode_value, encode_value
 from sim.kernel.schema import Blob, Field, Schema
@@ -127,6 +128,11 @@ class CapturedState:
 
     def ensure_all_known(self, subject: str) -> None:
         """Raise NotCapturedError, naming what, if there is anything that cannot be saved."""
+        slotted = [f"{name}.{slot} (in __slots__)" for name, one in self.objects.items() for slot in slots_of(one)]
+        if slotted:
+            raise NotCapturedError(
+                f"{subject} cannot be saved exactly because of {', '.join(slotted)}: only what is in __dict__ is seen"
+            )
         unknown = [key for key, one in self.structure.category_of().items() if one.category == "unknown"]
         if unknown:
             raise NotCapturedError(

@@ -284,6 +284,13 @@ class Surveyor:
         return ("trusted" if self._trust else "unknown"), type_name(value)
 
 
+def slots_of(value: Any) -> list[str]:
+    """The names of an object's attributes that are not in its ``__dict__``."""
+    listed = [vars(one).get("__slots__", ()) for one in type(value).__mro__]
+    names = [name for one in listed for name in ((one,) if isinstance(one, str) else one)]
+    return sorted({*names} - {"__dict__", "__weakref__"})
+
+
 def is_open_object(value: Any) -> bool:
     """Whether all that an object is lies in its ``__dict__``: it is made and copied as Python's own classes are."""
     kind = type(value)

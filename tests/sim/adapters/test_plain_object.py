@@ -106,6 +106,26 @@ def test_mistakes_are_one_clear_line(what: Any, said: str, tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+class HalfInSlots:
+    """What is in its slots is not in its dict."""
+
+    __slots__ = ("__dict__", "x")
+
+    def __init__(self) -> None:
+        self.x, self.y = 1, 2
+
+    def step(self, _: Any) -> None:
+        self.x += self.y
+
+
+def test_what_is_in_slots_is_never_left_out_in_silence(tmp_path: Path) -> None:
+    """fields() takes all attributes, and these cannot be taken."""
+    for trust in (False, True):
+        with pytest.raises(NotCapturedError, match=r"HalfInSlots.x \(in __slots__\)"):
+            recorder.record(HalfInSlots(), tmp_path / "run.tape", fields(), trust=trust)
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_object_has_no_inputs_since_a_reset(tmp_path: Path) -> None:
     """So that level cannot be chosen, and is not offered where something cannot be saved."""
     with pytest.raises(ValueError, match="level='inputs_only': an object has no reset"):
