@@ -60,6 +60,7 @@ def unread(words: str, *, both: bool = False) -> tuple[int, str]:
     return finished.returncode, finished.stderr or ""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -66,6 +66,7 @@ def record_and_kill(path: Path, settings: dict[str, Any], seconds: float) -> int
     return int.from_bytes((received + rest)[-TICK_BYTES:], "little")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) -> None:
     """Killed, resumed and killed again: all acknowledged ticks are there, and all states are the uninterrupted run's."""

@@ -539,7 +539,10 @@ def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("export a.tape -o t.csv", "say what to export: --telemetry or --events"),
         ("export a.tape --telemetry --events -o t.csv", "say what to export: --telemetry or --events"),
-        ("export a.tape --events -o t.xls", "t.xls: a name that ends in .csv, .ndjson, .jsonl, .parquet was expected"),
+        (
+            "export a.tape --events -o t.xls",
+            "t.xls: a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap was expected",
+        ),
         ("export silent.tape --events -o t.csv", "silent.tape has no events: its simulation has no events()"),
         ("export a.tape --events -o no/t.csv", "no/t.csv: No such file or directory"),
         ("export many.tape --events -o t.csv", "many.tape: the events have more than 4096 different keys"),

@@ -37,6 +37,7 @@ def broken_pipe() -> int:
     return writing
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("broken", ["full disk", "pipe", "closed"])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("more", [[], ["-q"]], ids=["", "-q"])

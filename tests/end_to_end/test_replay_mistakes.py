@@ -92,6 +92,7 @@ def start(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("line", ["info a.tape", "tail a.tape --last 80", "info a.tape --json"])
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -138,6 +138,7 @@ if sys.argv[3] == "again":
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("durability", ["tick", "block"])
 @pytest.mark.parametrize("then", ["again", "exit"])
 def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then: str) -> None:

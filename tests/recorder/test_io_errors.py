@@ -105,6 +105,7 @@ def calls_of_a_sound_run(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> li
     return files.calls
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("settings", "kept"),
     [

@@ -80,6 +80,7 @@ class Observed(MemoryFiles):
             self.disks.append((acknowledged, segments | {operation.segment: torn}, journal))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "settings",
     [{}, {"sync": "block"}, {"sync": "never"}, {"split": 900}, {"keep": 20}, {"deterministic": True}],

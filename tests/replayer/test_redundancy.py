@@ -58,6 +58,7 @@ ORDINARY = {  # Each world, each way, each form.
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("name", "how", "form"),
     [

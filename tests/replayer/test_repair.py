@@ -43,6 +43,7 @@ EACH = [*itertools.product(WORLDS, ["payload", "header"]), ("herd", "zeros")]
 ORDINARY = [("walkers", "payload"), ("herd", "header"), ("saved", "payload")]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "how"), [pytest.param(*one, marks=[] if one in ORDINARY else pytest.mark.long) for one in EACH]
 )

@@ -223,7 +223,8 @@ def test_blocks_written_just_before_the_next_file_begins_are_not_passed_by(
     path = tmp_path / "run.tape"
     tape = Recorder(path, Walkers(), keyframe_interval_ticks=5, split=10_000_000, sync="never")
     follower = Follower(path, [])
-    object.__setattr__(tape, "_settings", attrs.evolve(tape._settings, split_bytes=1))
+    rotation = tape._keyframes._rotation
+    rotation._settings = attrs.evolve(rotation._settings, split_bytes=1)
 
     def look_late(path: Path) -> list[int]:
         monkeypatch.undo()

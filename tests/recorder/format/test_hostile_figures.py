@@ -127,6 +127,7 @@ def encodable(plain: Any) -> bool:
     return True
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [END, INDEX, FULL, DELTA])
 @pytest.mark.parametrize("figures", [FEW, pytest.param(HUGE, marks=pytest.mark.long)], ids=["few", "all"])
 def test_huge_figures_in_payloads(tape: bytes, kind: int, figures: tuple[int, ...]) -> None:
@@ -164,6 +165,7 @@ HEADER_FIELDS = {
 ALL_KINDS = (Kind.META, Kind.FRAMES, Kind.FULL, Kind.DELTA, Kind.INDEX, Kind.END)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("field", HEADER_FIELDS)
 @pytest.mark.parametrize(
     "kinds", [(Kind.FRAMES, Kind.DELTA, Kind.END), pytest.param(ALL_KINDS, marks=pytest.mark.long)], ids=["some", "all"]
@@ -226,6 +228,7 @@ def cost_of_scanning(data: bytes) -> int:
     return read_bytes
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["tags", "headers", "every other block damaged", "far ends", "zeros"])
 def test_work_grows_with_the_file_and_not_with_its_square(tape: bytes, name: str) -> None:
     """Ten times the file is about ten times the bytes read, whatever is in it."""

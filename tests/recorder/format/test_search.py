@@ -43,6 +43,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("filling", [b"\0", b"\xf5", TAG, b"\xf5BLK\xf5BLX"], ids=repr)
 def test_a_block_is_found_wherever_it_is(place: int, filling: bytes) -> None:

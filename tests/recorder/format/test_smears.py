@@ -60,6 +60,7 @@ def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, s
         assert any(first <= offset <= end for offset in reading.offsets), (start, reading.problems)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("settings", "size"), [({}, 2), ({"split": 160}, 2), ({}, 512), ({"split": 160}, 512)], ids=str
 )

@@ -86,6 +86,13 @@ def test_each_leak_is_found_and_proved_to_be_what_its_name_says(world: str, name
     assert [(suspect.name, suspect.proved) for suspect in report.suspects] == [(name, True)]
 
 
+def test_a_cache_that_something_else_has_filled_is_no_suspect() -> None:
+    """Only those caches are put back whose part in it is asked for."""
+    leaky_worlds.square(3)
+    report = SyncTest(leaky_worlds.StaleCache, ticks=60).run()
+    assert [suspect.name for suspect in report.suspects] == ["module leaky_worlds: threshold"]
+
+
 @pytest.mark.parametrize("period_ticks", [1, 5])
 @pytest.mark.parametrize("world", [name for name in ZOO if name != "Unmarked"])
 def test_other_periods_find_the_same(world: str, period_ticks: int) -> None:

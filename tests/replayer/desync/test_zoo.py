@@ -411,6 +411,7 @@ def skip_without_features(case: Case) -> None:
         pytest.skip("this processor has no features that NumPy could be told to leave alone")
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("case", PLANTED, ids=lambda case: case.name)
 def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Callable[[Case], Specimen]) -> None:
     """What verification says is what a comparison of both runs, tick by tick and phase by phase, gives."""
@@ -593,6 +594,7 @@ TOOLS: dict[str, Callable[[Specimen, str], tuple[Any, bool]]] = {
 SOUND = [case for case in CASES if not case.is_meadow]
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(
     "case", some([(case,) for case in SOUND], [case.cause for case in SOUND]), ids=lambda case: case.name
 )

@@ -98,6 +98,7 @@ with recorder.resume(tape, None if case.is_registered else case.make()) as tape:
 """
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_that_was_cut_off_goes_on_in_another_process(tmp_path: Path, name: str) -> None:
     """Killed in mid-run; the process that goes on hashes texts otherwise, and knows the world and nothing else."""

@@ -97,13 +97,13 @@ class Trials:
         put_back: what it gets from the live run. only: these readers are called, or these variables have other values.
         """
         told_again = frozenset(path[0][1] for one in put_back for path in one.paths if path[0][0] == CALL)
-        keeps_caches = way != FRESH or any(one.kind == "cache" for one in put_back)
+        kept = [period.ambient.objects.get(path) for one in put_back if one.kind == "cache" for path in one.paths]
         variables = (period.answers.variables if only is None else only) if way == ENVIRONMENT else ()
         if way == FRESH:
             self._before.put_back()
         try:
             with (
-                nullcontext() if keeps_caches else self._fresh_caches(),
+                self._fresh_caches(kept) if way == FRESH else nullcontext(),
                 _other_variables(variables) if variables else nullcontext(),
             ):
                 return self._run(period, way, put_back, told_again, only)
@@ -167,10 +167,10 @@ class Trials:
                 transplant.join(*one.paths)
 
     @contextmanager
-    def _fresh_caches(self) -> Iterator[None]:
-        """Let every lru_cache of the simulation's modules be empty for a while."""
+    def _fresh_caches(self, kept: Sequence[Any]) -> Iterator[None]:
+        """Let every lru_cache of the simulation's modules be empty for a while, but for those that are kept."""
         fresh: dict[int, Any] = {}
-        places = list(self._roots.caches())
+        places = [place for place in self._roots.caches() if not any(place[2] is one for one in kept)]
         for holder, name, cache in places:
             if id(cache) not in fresh:
                 fresh[id(cache)] = functools.lru_cache(**cache.cache_parameters())(cache.__wrapped__)
