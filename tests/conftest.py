@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import Iterator
@@ -15,28 +16,35 @@ settings.load_profile("tests")
 
 @pytest.hookimpl(tryfirst=True)  # Before the marks are looked at.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of tests marked sample(n), of which each run does some of the cases, leave n, others in each run.
+    """Of tests marked sample(n), or share(part), leave n of their cases, or that part; others in each run.
 
-    All of them in a run of the long tests, and where a test is named. All workers of a run leave the same.
+    At least one case of each; all of them in a run of the long tests, and where a test is named. All workers of a run
+    leave the same.
     """
-    sampled = [item for item in items if item.get_closest_marker("sample") and not item.get_closest_marker("long")]
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        is_marked = item.get_closest_marker("sample") or item.get_closest_marker("share")
+        if is_marked and not item.get_closest_marker("long") and "[" in item.nodeid:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     if config.option.markexpr == "long":
-        for item in sampled:
+        for item in [one for of_function in cases.values() for one in of_function]:
             item.add_marker("long")
     if config.option.markexpr != "not long" or any("::" in argument for argument in config.args):
         return
-    by_function: dict[str, list[pytest.Item]] = {}
-    for item in sampled:
-        by_function.setdefault(item.nodeid.partition("[")[0], []).append(item)
     run = getattr(config, "workerinput", {}).get("testrunuid") or str(random.random())
     left_out: set[pytest.Item] = set()
-    for name, cases in by_function.items():
-        mark = cases[0].get_closest_marker("sample")
-        assert mark is not None
-        some = random.Random(f"{run} {name}").sample(cases, min(mark.args[0], len(cases)))
-        left_out |= set(cases) - set(some)
+    for name, of_function in cases.items():
+        some = random.Random(f"{run} {name}").sample(of_function, _wanted_of(of_function))
+        left_out |= set(of_function) - set(some)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+
+
+def _wanted_of(cases: list[pytest.Item]) -> int:
+    """How many of the cases of one test a run does."""
+    sample, share = cases[0].get_closest_marker("sample"), cases[0].get_closest_marker("share")
+    wanted = sample.args[0] if sample is not None else math.ceil(share.args[0] * len(cases)) if share is not None else 1
+    return min(wanted, len(cases))
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,8 @@ from recorder import Recorder
 
 from small_worlds import Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 REPLAY = [sys.executable, "-c", "import replayer.cli; replayer.cli.main()"]
 
 WRONG = """

@@ -24,6 +24,8 @@ from sim.worlds.meadow.lifecycle import run_lifecycle
 from oracle.command_lines import TINY, files, run
 from oracle.second_reader import FRAMES, Reader
 
+pytestmark = pytest.mark.share(0.4)
+
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -24,6 +24,8 @@ from sim.scenario.load import load_scenario
 
 from small_worlds import Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 TESTS = Path(__file__).parents[1]
 TICK_BYTES = 8
 RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]

@@ -26,6 +26,8 @@ from staging import Tally
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
+pytestmark = pytest.mark.share(0.4)
+
 PROVOKED = (
     TINY.replace("ticks = 90", "ticks = 60")
     + """

@@ -21,6 +21,8 @@ from sim import Field, Schema, State
 
 from oracle.command_lines import assert_one_line, run
 
+pytestmark = pytest.mark.share(0.4)
+
 
 class Counter:
     """Counts, and tells; one figure appears late."""

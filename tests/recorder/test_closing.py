@@ -21,6 +21,8 @@ from sim import Field, Schema, State
 
 from small_worlds import Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 TESTS = Path(__file__).parents[1]
 
 

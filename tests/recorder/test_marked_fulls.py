@@ -21,6 +21,8 @@ from sim.kernel.state import Snapshot
 
 from oracle.second_checks import CheckedTape
 
+pytestmark = pytest.mark.share(0.4)
+
 ROWS = 40_000
 
 

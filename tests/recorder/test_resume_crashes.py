@@ -24,6 +24,8 @@ from oracle.second_checks import CheckedTape
 from oracle.second_reader import META, SESSION_START, unpack
 from small_worlds import Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 DEATHS = 5
 INTERVAL = 5
 

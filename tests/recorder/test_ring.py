@@ -26,6 +26,8 @@ from oracle.live_runs import Live, assert_agrees, look_at
 from oracle.second_checks import CheckedTape
 from small_worlds import Herd, Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 TESTS = Path(__file__).parents[1]
 
 

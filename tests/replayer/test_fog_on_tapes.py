@@ -18,6 +18,8 @@ from sim.kernel.registry import Readable
 from sim.scenario.load import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
+pytestmark = pytest.mark.share(0.4)
+
 TICKS = 90
 KEYFRAME_TICKS = 8
 PLAYERS = {"caterpillar": "greedy", "beetle": "random"}

@@ -17,6 +17,8 @@ from sim import Field, Schema, State
 
 from small_worlds import Walkers, record
 
+pytestmark = pytest.mark.share(0.4)
+
 
 class OwnGenerator:
     """Keeps its random generator outside of the state."""

@@ -34,6 +34,8 @@ from oracle.second_checks import CheckedTape
 from oracle.second_reader import DELTA, DROP, END, FRAMES, FULL, INDEX, META, Reader
 from small_worlds import Herd, Saved
 
+pytestmark = pytest.mark.share(0.4)
+
 WORLDS: dict[str, Any] = {"walkers": Pushed, "herd": Herd, "saved": Saved}
 GOLDEN = Path(__file__).parents[1] / "golden"
 REBUILT = int(Flags.REBUILT)

@@ -33,6 +33,8 @@ from oracle.exhaust import exhaust
 from oracle.second_reader import DELTA, END, FRAMES, FULL, INDEX
 from small_worlds import Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 FEW = (-1, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1)
 HUGE = (-1, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 MEMORY_BYTES_MAX = 64 << 20  # Twice what the longest block takes; all of these tapes have a few kilobytes.

@@ -15,6 +15,8 @@ from oracle.readings import Original, Reading, end_of
 from oracle.second_reader import FRAMES, INDEX
 from small_worlds import Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 TICKS = 24
 
 

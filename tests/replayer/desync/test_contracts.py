@@ -26,6 +26,8 @@ from sim.scenario.load import load_scenario
 from oracle.command_lines import TINY, assert_one_line, run
 from small_worlds import Saved, Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 GUILTY_TICK = 23
 
 WORLD = '''

@@ -23,6 +23,8 @@ from sim.kernel.simulation import Phase, run_phases
 from oracle.command_lines import run
 from small_worlds import Herd, Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 FIELD_COUNT = 12
 
 

@@ -21,6 +21,8 @@ from sim import Field, Schema, State, Table
 from oracle.command_lines import run
 from small_worlds import Herd, Saved, Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 INTERVAL = 25
 TICKS = 110
 

@@ -23,6 +23,8 @@ from sim.scenario.load import load_scenario
 
 from small_worlds import Herd, Saved, Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 # The first twelve are the zoo of DESYNC.md's capability 2; each with the name that its finding must give.
 ZOO = {
     "InstanceAttribute": "InstanceAttribute._memo",

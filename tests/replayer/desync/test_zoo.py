@@ -34,6 +34,8 @@ from zoo import meadows, observing
 from zoo.meadows import Edit
 from zoo.observing import FOLDERS, TICKS, Step, Truth
 
+pytestmark = pytest.mark.share(0.4)
+
 TESTS = Path(__file__).parents[2]
 SOURCES = TESTS.parent / "src"
 RIGHT_AT_LEAST = 0.9  # Of what the laboratory claims to know.

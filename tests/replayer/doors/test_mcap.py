@@ -28,6 +28,8 @@ from oracle.shown_world import Shapes
 pytest.importorskip("mcap")
 from mcap.reader import make_reader
 
+pytestmark = pytest.mark.share(0.4)
+
 TICKS = 40
 SIM = "--sim oracle.shown_world:Shapes"
 

@@ -22,6 +22,8 @@ from oracle.command_lines import assert_one_line, run
 from oracle.live_runs import record_live
 from small_worlds import Walkers, record
 
+pytestmark = pytest.mark.share(0.4)
+
 TICKS = 60
 
 

@@ -16,6 +16,8 @@ from replayer.extraction.request import ExtractionError
 
 from oracle.command_lines import run
 
+pytestmark = pytest.mark.share(0.4)
+
 MEADOW = """
 world = "meadow"
 seed = 3

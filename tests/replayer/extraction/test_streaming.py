@@ -22,6 +22,8 @@ from sim import Field, Schema, State
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 TICKS = 100
 
 

@@ -12,6 +12,8 @@ import pytest
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Walkers
 
+pytestmark = pytest.mark.share(0.4)
+
 torch = pytest.importorskip("torch")
 
 TICKS = 60

@@ -29,6 +29,8 @@ from sim.adapters.values import encode_value  # noqa: E402
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds it there, too.
 import environments as zoo  # noqa: E402
 
+pytestmark = pytest.mark.share(0.4)
+
 
 def drive(env: Any, steps: int, seed: int) -> list[bytes]:
     """Random actions, resets where an episode is over; what each call returned, its info left out."""

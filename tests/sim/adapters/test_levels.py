@@ -24,6 +24,8 @@ gymnasium = pytest.importorskip("gymnasium")
 sys.path.insert(0, str(Path(__file__).parent))
 import environments as zoo  # noqa: E402
 
+pytestmark = pytest.mark.share(0.4)
+
 
 class Rounding:
     """Saves less than it steps with: every load rounds, always in the same way."""

@@ -32,6 +32,8 @@ from recorder.testing import SimulationContract
 from sim.adapters import NotCapturedError, adapt
 from sim.adapters.values import encode_value
 
+pytestmark = pytest.mark.share(0.4)
+
 
 class Catch(ParallelEnv):
     """Agents run on a line after a prey that hides at random; who catches it is out. Draws in odd halves of words."""
