@@ -5,7 +5,7 @@
 # make test-pythons   the tests on every Python from 3.11 that is installed here
 # make test-exact     only those tests on every Python from 3.11 that depend on it most: hashes, golden tapes, forks
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
-# make bench  time and size of recording and seeking, cost of the durability levels
+# make bench  time and size of recording and seeking beside other ways, and the targets: measured, wanted, met or not
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -53,7 +53,7 @@ lint: $(VENV)/.linted
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python tools/bench/record_and_seek.py
-	$(BIN)/python tools/bench/durability.py
+	$(BIN)/python tools/bench/targets.py
 
 $(VENV)/.installed: pyproject.toml tools/make_venv.sh
 	PYTHON=$(PYTHON) tools/make_venv.sh $(VENV)
