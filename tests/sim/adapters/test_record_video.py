@@ -1,0 +1,55 @@
+"""Gymnasium's RecordVideo goes on working, around a recorded environment and inside of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+from gymnasium.wrappers import RecordVideo
+
+import recorder
+import replayer
+
+STEPS = 40
+
+
+def cart_pole() -> Any:
+    """One that draws."""
+    return gymnasium.make("CartPole-v1", render_mode="rgb_array")
+
+
+def filmed(env: Any, folder: Path) -> Any:
+    """Every episode of it, as video."""
+    return RecordVideo(env, str(folder), episode_trigger=lambda _: True, disable_logger=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Of pygame and moviepy, about each other.
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("is_outside", [True, False])
+def test_a_video_and_a_tape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_outside: bool) -> None:  # noqa: FBT001
+    """A film for each episode; the tape replays, and the picture is no part of the state."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    path, folder = tmp_path / "run.tape", tmp_path / "films"
+    if is_outside:
+        env = filmed(recorder.record(cart_pole(), path, quiet=True), folder)
+    else:
+        env = recorder.record(filmed(cart_pole(), folder), path, quiet=True)
+    env.action_space.seed(3)
+    seen, episodes = [env.reset(seed=1)[0]], 1
+    for _ in range(STEPS):
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        seen.append(observation)
+        if terminated or truncated:
+            seen.append(env.reset()[0])
+            episodes += 1
+    env.close()
+
+    assert len(list(folder.glob("*.mp4"))) == episodes > 1
+    with replayer.open(path) as run:
+        assert run.verify().ok
+        assert len(run.episodes) == episodes
+        for tick in (1, 7, run.last_tick, 20):
+            run.seek(tick)
+            assert run.state["result.observation"].tobytes() == seen[tick - 1].tobytes()
