@@ -139,8 +139,9 @@ def test_memory_is_used_again_and_nothing_in_it_is_lost(tmp_path: Path, monkeypa
 
     def give(self: Buffers, buffer: np.ndarray[Any, Any]) -> None:
         given.append(len(buffer))
+        buffer.flags.writeable = True
+        buffer[:] = 0xA5  # Before it is given back: from then on it belongs to whoever takes it, maybe another thread.
         before(self, buffer)
-        buffer[:] = 0xA5
 
     before, given = Buffers.give, list[int]()
     monkeypatch.setattr(Buffers, "give", give)
