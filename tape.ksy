@@ -200,10 +200,9 @@ types:
         contents: [0xcf]
       - id: tick
         type: u8be
-      - id: state_hash_mark
-        contents: [0xcf]
-      - id: state_hash
-        type: u8be
+      - id: proof
+        type: plain
+        doc: The hash of the state, a u64 in 9 bytes, or a link, binary of 8 bytes.
       - id: inputs
         type: plain
       - id: later_elements

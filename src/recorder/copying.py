@@ -29,7 +29,7 @@ from recorder.format.encoder import (
     make_piece,
     pieces_of_frames,
 )
-from recorder.format.file_header import MAGIC, make_file_header
+from recorder.format.file_header import MAGIC, features_of, make_file_header
 from recorder.format.frame import Frame
 from recorder.format.keyframe import encode_full
 from recorder.format.limits import PIECE_RAW_BYTES
@@ -39,7 +39,7 @@ from recorder.format.seal import TRAILER_BYTES, decode_trailer
 from recorder.logfile import FILE_MODE, LogFile, TapeFiles, give_name, lock, sync_folder
 from recorder.reading import OpenTape
 from recorder.segments import SegmentedLog
-from sim.kernel.plain_data import encode_plain
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot
 
 TAKEN = "there is a file of this name already"
@@ -61,7 +61,7 @@ class TapeCopy:
         self._files = TapeFiles(self._part)  # A copy has one file; this is for what a log may need beside it.
         self._full: SeqReference | None = None
         self._finished = self._closed = False
-        encoder = SegmentEncoder(make_file_header(run_id, 0, 0), meta)
+        encoder = SegmentEncoder(make_file_header(run_id, 0, 0, features_of(decode_plain(meta))), meta)
         self._log = SegmentedLog(self._files, self._io, encoder, lambda *_: meta, syncs=False, tell_durable=False)
         try:
             self._log.start()

@@ -29,6 +29,7 @@ from recorder.inputs import encode_inputs
 from recorder.jobs import RecorderStatistics
 from recorder.journal import Journal
 from recorder.keyframes import Keyframes
+from recorder.linking import TickLinks, as_hash
 from recorder.logfile import TapeFiles
 from recorder.outputs import Outputs
 from recorder.peers import PeerHashes
@@ -41,7 +42,7 @@ from recorder.session import (
     exception_text,
     new_session,
 )
-from recorder.settings import Durability, Mode, OnError, ensure_arguments, make_settings
+from recorder.settings import Durability, Hashes, Mode, OnError, choose_hashes, ensure_arguments, make_settings
 from recorder.shown import ShownInNotebooks
 from recorder.tracking import ChangeTracking, Sources, find_source
 from recorder.writer import Writer
@@ -73,6 +74,7 @@ class Recorder(ShownInNotebooks):
         deterministic: bool = False,
         blame: Blame = "auto",
         mode: Mode = "events",
+        hashes: Hashes = "auto",
         events: bool | None = None,
         run_id: bytes | None = None,
         notes: Mapping[str, Any] | None = None,
@@ -82,13 +84,11 @@ class Recorder(ShownInNotebooks):
         Args:
             path: a new file; ~ is not expanded.
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
-            keyframe_interval_ticks: from one keyframe to the next, at least 1.
-            full_every: one keyframe of so many is full.
+            keyframe_interval_ticks, full_every: from keyframe to keyframe; one in so many is full. At least 1.
             seek_budget_ms: put keyframes as far apart as lets a seek take about so long, instead of at that interval.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
                 baseline), "audit" (both; UnmarkedWriteError where they disagree), "auto" (marks if it ``marks_writes``).
-            durability: what a kill may cost: "tick" (nothing, by a journal beside the tape), "block" (up to a second; see
-                deterministic), "none" (what was not written yet; nothing is forced to the disk).
+            durability: what a kill may cost: "tick" (nothing: a journal), "block" (a second), "none" (what was not written).
             sync: when to force the file to the disk: a time such as "1s" (the default), "block" (each block) or "never".
             on_error: when the disk refuses: "continue" (in memory, trying again, noting what is lost) or "raise".
             keep: a ring: keep only the last so many ticks, or a time such as "60s".
@@ -99,9 +99,10 @@ class Recorder(ShownInNotebooks):
                 after each phase), "none", "auto" (fields, up to 1 MiB of state).
             mode: "events" (inputs and hashes: ticks between keyframes are re-simulated) or "changes" (also what each tick
                 changes: a tick is reached without a step).
+            hashes: in each frame the hash of the state ("states"), or, with mode="changes" and marks, of what changed
+                ("changes", the state's at keyframes only); "auto": the latter from 1 MiB on.
             events: whether to record what events() tells; by default where a simulation does unasked (see Simulation).
-            run_id: 16 bytes; random by default.
-            notes: plain data by name, for META.
+            run_id: 16 bytes; random by default. notes: plain data by name, for META.
 
         Raises:
             FileExistsError: there is a file at path. OSError: it cannot be made, or, with on_error="raise", its journal.
@@ -109,6 +110,8 @@ class Recorder(ShownInNotebooks):
             TypeError: no simulation, or an argument of another type. ValueError: one out of its range.
         """
         ensure_arguments(path, run_id, notes)
+        adapted = as_simulation(simulation)
+        sources = find_source(adapted, changes)
         settings = make_settings(
             keyframe_interval_ticks=keyframe_interval_ticks,
             full_every=full_every,
@@ -120,9 +123,8 @@ class Recorder(ShownInNotebooks):
             deterministic=deterministic,
             blame=blame,
             seek_budget_ms=seek_budget_ms,
+            hashes=choose_hashes(hashes, mode, adapted.state.layout.size_bytes, marks=sources.marks),
         )
-        adapted = as_simulation(simulation)
-        sources = find_source(adapted, changes)
         baseline = adapted.state.snapshot()
         described = describe(simulation, adapted, settings, notes, mode=mode, events=events)
         session = new_session(TapeFiles(path), path, described, settings, baseline, run_id)
@@ -156,7 +158,6 @@ class Recorder(ShownInNotebooks):
         resumed: Resumed | None = None,
     ) -> None:
         self.simulation = simulation
-        self._logs_changes = session.described.get("mode") == "changes"
         self.path = path
         self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
         self.meta = session.described
@@ -171,8 +172,9 @@ class Recorder(ShownInNotebooks):
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # Whether a call has to look for what is wrong before it does anything.
         self._journal: Journal | None = None
-        make_changes = sources.ticks if self._logs_changes else None
+        make_changes = sources.ticks if session.described.get("mode") == "changes" else None
         self._outputs = Outputs.of(simulation, session.described.get("event_stream"), make_changes)
+        self._links = TickLinks() if settings.hashes == "changes" and sources.marks else None
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         self._keyframes = Keyframes(simulation, sources, settings, self._writer, self._outputs, self.tick)
         try:
@@ -215,10 +217,14 @@ class Recorder(ShownInNotebooks):
             phases = self._phase_blame
             result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
             state = self.simulation.state
-            state_hash = state.hash()
+            proof: int | bytes = state.hash() if self._links is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
+            wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
+            is_due = wants_full or tick >= keyframes.next_tick
+            if self._links is not None:
+                proof = self._links.prove(state, output, whole=is_due)
             field_hashes = state.field_hashes() if keyframes.blames_fields else b""
-            frame = encode_frame(tick, state_hash, encoded, field_hashes, phases.hashes if phases else b"")
+            frame = encode_frame(tick, proof, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
             self._writer.put_frame(frame if output is None else output.beside(frame))
@@ -229,13 +235,12 @@ class Recorder(ShownInNotebooks):
             raise
         self.tick = tick
         keyframes.add_frame(len(frame))
-        wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
-        if wants_full or tick >= keyframes.next_tick:
-            keyframes.put(tick, state_hash, wants_full=wants_full)
+        if is_due:
+            keyframes.put(tick, as_hash(proof, state), wants_full=wants_full)
         elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
             keyframes.next_tick = tick + 1
         if self._peers is not None:
-            self._peers.arrive(tick, state_hash, state.snapshot)
+            self._peers.arrive(tick, as_hash(proof, state), state.snapshot)
         return result
 
     def report_hash(self, tick: int, state_hash: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import attrs
@@ -34,6 +35,7 @@ from recorder.format.file_header import make_file_header
 from recorder.format.segment import Segment
 from recorder.logfile import IO, NOT_OURS, Files, TapeFiles
 from recorder.names import segment_path
+from recorder.proving import Prover
 from recorder.raised import raised_text
 from recorder.recorder import Recorder
 from recorder.resumable import ensure_first_file, ensure_same_fields, ensure_sound, settings_of
@@ -214,12 +216,15 @@ def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Pr
             continue
         ensure_same_fields(simulation, snapshot)
         _run(place.tick, "load", restore, simulation, snapshot)
-        for frame in frames:
-            _run(frame.tick, "the step", simulation.step, frame.inputs)
-            if simulation.state.hash() != frame.state_hash:
-                raise DesyncError(frame.tick, frame.state_hash, simulation.state.hash())
-            if progress is not None:
-                progress(frame.tick - place.tick, len(frames))
+        with closing(Prover(recording, simulation)) as prover:
+            prover.begin(place.tick)
+            for frame in frames:
+                _run(frame.tick, "the step", simulation.step, frame.inputs)
+                prover.stepped(frame)
+                if (found := prover.difference(frame)) is not None:
+                    raise DesyncError(frame.tick, *found)
+                if progress is not None:
+                    progress(frame.tick - place.tick, len(frames))
         return place.tick
     raise why
 
@@ -292,5 +297,6 @@ def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
     meta = segment.joined(next(entry for entry in contents.entries if entry.kind == Kind.META), 0)
     previous = next((s for s in assembled.recording.segments if s.number == segment.number - 1), None)
     seal = previous.contents.seal if previous is not None and previous.clip is None else None
-    header = attrs.evolve(make_file_header(header.run_id, header.segment, header.first_seq), marker=header.marker)
+    fresh = make_file_header(header.run_id, header.segment, header.first_seq, header.incompatible)
+    header = attrs.evolve(fresh, marker=header.marker)
     return SegmentEncoder.continuing(header, meta, blocks, contents.good_end, seal.digest if seal is not None else b"")

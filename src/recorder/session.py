@@ -15,7 +15,7 @@ from recorder.blame import PhaseBlame
 from recorder.environment import describe_environment
 from recorder.format.change_log import ensure_changes_fit
 from recorder.format.encoder import SegmentEncoder
-from recorder.format.file_header import RUN_ID_BYTES, make_file_header
+from recorder.format.file_header import RUN_ID_BYTES, features_of, make_file_header
 from recorder.format.limits import META_BYTES_MAX
 from recorder.journal import Journal
 from recorder.logfile import Files
@@ -30,7 +30,7 @@ from sim.kernel.registry import Origin
 from sim.kernel.simulation import events_of, inner_of, tells_unasked
 from sim.kernel.state import Snapshot
 
-LATER = frozenset({"seek_budget_ms"})  # Settings that programs from before do not know: named where they are used.
+LATER = {"seek_budget_ms": None, "hashes": "states"}  # Settings that older programs do not know: named if they differ.
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
 
 
@@ -105,7 +105,7 @@ def describe(
         "hash": HASH_NAME,
         "random": GENERATOR_NAME,
         "settings": {
-            key: value for key, value in attrs.asdict(settings).items() if key not in LATER or value is not None
+            key: value for key, value in attrs.asdict(settings).items() if key not in LATER or value != LATER[key]
         },
         "notes": dict(notes or {}),
     }
@@ -167,7 +167,8 @@ def new_session(
     meta = encode_small(described, "the description of the world")
     run_id = run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
     try:
-        return create_session(files, SegmentEncoder(make_file_header(run_id, 0, 0), meta), described, settings)
+        header = make_file_header(run_id, 0, 0, features_of(described))
+        return create_session(files, SegmentEncoder(header, meta), described, settings)
     except OSError as error:
         error.filename = error.filename or os.fspath(path)
         raise

@@ -19,6 +19,8 @@ Durability = Literal["tick", "block", "none"]
 OnError = Literal["continue", "raise"]
 Mode = Literal["events", "changes"]
 MODES = ("events", "changes")
+Hashes = Literal["auto", "states", "changes"]
+LINKED_BYTES_MIN = 1 << 20  # The hash of a smaller state takes a few dozen microseconds at most.
 
 TICKS_MAX = 10**15  # Thirty years of a million ticks a second; far below what the 64 bits of a tick hold.
 SPLIT_BYTES_MAX = 10**15
@@ -80,6 +82,7 @@ class Settings:
         deterministic: equal runs give equal bytes.
         blame: what frames say for the case that states part, "auto", "fields", "phases" or "none".
         seek_budget_ms: what a seek may take, from which the ticks between keyframes follow; None for a fixed number.
+        hashes: what each frame has, the hash of the "states", or a link of the "changes".
     """
 
     keyframe_interval_ticks: int = attrs.field(validator=_check_whole, metadata={"most": TICKS_MAX})
@@ -96,6 +99,7 @@ class Settings:
     seek_budget_ms: float | None = attrs.field(
         default=None, validator=_optional(_check_budget), metadata={"most": SEEK_BUDGET_MS_MAX}
     )
+    hashes: Literal["states", "changes"] = attrs.field(default="states", validator=_one_of(("states", "changes")))
 
     @property
     def is_ring(self) -> bool:
@@ -115,6 +119,7 @@ def make_settings(
     deterministic: bool,
     blame: str = "auto",
     seek_budget_ms: float | None = None,
+    hashes: Literal["states", "changes"] = "states",
 ) -> Settings:
     """Settings from what a user says; see Recorder. Raises ValueError or TypeError, naming the argument."""
     if durability not in ("tick", "block", "none"):
@@ -150,7 +155,24 @@ def make_settings(
         deterministic,
         blame,  # type: ignore[arg-type]
         seek_budget_ms,
+        hashes,
     )
+
+
+def choose_hashes(hashes: Hashes, mode: Mode, state_bytes: int, *, marks: bool) -> Literal["states", "changes"]:
+    """What frames have, of a state so large; marks: whether what changes is known by marks.
+
+    Raises ValueError for what cannot be.
+    """
+    if hashes not in ("auto", "states", "changes"):
+        raise ValueError(f'hashes={hashes!r}: "auto", "states" or "changes" was expected')
+    if hashes == "auto":
+        return "changes" if mode == "changes" and marks and state_bytes >= LINKED_BYTES_MIN else "states"
+    if hashes == "changes" and mode != "changes":
+        raise ValueError('hashes="changes": the changes are on the tape with mode="changes" only')
+    if hashes == "changes" and not marks:
+        raise ValueError('hashes="changes": the simulation does not mark what it writes; give hashes="states"')
+    return hashes
 
 
 def ensure_arguments(path: Any, run_id: Any, notes: Any) -> None:
@@ -170,7 +192,7 @@ def ensure_arguments(path: Any, run_id: Any, notes: Any) -> None:
 def settings_from(known: Mapping[str, Any]) -> Settings:
     """The settings that a tape names. Raises KeyError for other names, TypeError or ValueError for other values."""
     names = {field.name for field in attrs.fields(Settings)}
-    if set(known) | {"blame", "seek_budget_ms"} != names:
+    if set(known) | {"blame", "seek_budget_ms", "hashes"} != names:
         raise KeyError(*sorted({str(name) for name in known} ^ names))
     try:
         return Settings(**known)

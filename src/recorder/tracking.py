@@ -21,6 +21,7 @@ class Sources:
 
     whole: Callable[[State], ChangeSource]
     ticks: Callable[[State], TickSource]
+    marks: bool  # Whether that is what the simulation marks.
 
 
 _SOURCES: dict[str, Callable[[State], ChangeSource]] = {
@@ -38,4 +39,4 @@ def find_source(simulation: Any, changes: ChangeTracking) -> Sources:
         raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
     if changes not in _SOURCES:
         raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
-    return Sources(_SOURCES[changes], TICK_SOURCES[changes])
+    return Sources(_SOURCES[changes], TICK_SOURCES[changes], marks=changes in ("marks", "audit"))

@@ -18,8 +18,9 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.frame import Frame
+from recorder.format.log_walk import ChangeLog
+from recorder.proving import Prover
 from recorder.raised import raised_text
-from replayer.change_log import ChangeLog
 from replayer.states_only import StatesOnly
 from replayer.tape import Tape
 from sim.kernel.level import Level
@@ -76,6 +77,7 @@ class Cursor:
         self.tick: int | None = None
         self._near: OrderedDict[int, Snapshot] = OrderedDict()
         self._log: ChangeLog | None = None
+        self._prover: Prover | None = None
         self._is_canonical = tape.meta.get("level") == Level.CANONICAL.value
         self._loads_at = frozenset(place.tick for place in tape.keyframes) if self._is_canonical else frozenset()
 
@@ -141,6 +143,15 @@ class Cursor:
             what = "load" if isinstance(self.simulation, ArenaOfSaved) else "after_restore"
             raise SimulationFailedError(tick, raised_text(what, error)) from error
         self.tick = tick
+        self._begin_to_prove()
+
+    def _begin_to_prove(self) -> None:
+        if self._prover is not None:
+            self._prover.close()
+        self._prover = None
+        if self.tape.recording.proofs.has_links:
+            self._prover = Prover(self.tape.recording, self.simulation)
+            self._prover.begin(self._here())
 
     def advance(self) -> Frame:
         """Run one step with the recorded inputs, without looking at the result's hash; the frame that led there.
@@ -159,12 +170,29 @@ class Cursor:
         except Exception as error:
             raise SimulationFailedError(tick, raised_text("the step", error)) from error
         self.tick = tick
+        if self._prover is not None:
+            self._prover.stepped(frame)
         return frame
+
+    def difference(self) -> tuple[int, int] | None:
+        """The recorded and the actual hash of the state at tick, if they differ.
+
+        Where nothing but a link is recorded, that stands for the recorded hash, as a number. Raises MissingTickError or
+        CorruptError if nothing is recorded of the state.
+        """
+        tick = self._here()
+        if self._prover is None or not self.tape.recording.proofs.has_link(tick):
+            expected, actual = self.tape.state_hash(tick), self.state.hash()
+            return None if expected == actual else (expected, actual)
+        return self._prover.difference(self.tape.frame(tick))
 
     def leave(self) -> None:
         """Stand at no tick and drop the remembered states: what was simulated last may not be the run's."""
         self.tick = None
         self._near.clear()
+        if self._prover is not None:
+            self._prover.close()
+            self._prover = None
 
     def _here(self) -> int:
         if self.tick is None:
@@ -197,14 +225,16 @@ class Cursor:
 
     def _remember(self, room: int) -> None:
         now = self._here()
+        if self._prover is not None and not self._prover.is_right:
+            return  # A state that comes back from memory counts as right.
         if now not in self._near and not self._is_canonical:  # A load anywhere but at a keyframe would change the run.
             while len(self._near) >= room:
                 self._near.popitem(last=False)
             self._near[now] = self.state.snapshot()
 
     def _arrive(self, tick: int, start: int) -> Arrival:
-        expected, actual = self.tape.state_hash(tick), self.state.hash()
-        if expected != actual:
+        found = self.difference()
+        if found is not None:
             self.leave()
-            raise MismatchError(tick, expected, actual)
-        return Arrival(tick, actual, start, tick - start)
+            raise MismatchError(tick, *found)
+        return Arrival(tick, self.state.hash(), start, tick - start)

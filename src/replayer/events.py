@@ -106,9 +106,8 @@ class _Again:
     def _advance(self, cursor: Cursor) -> None:
         cursor.advance()
         assert cursor.tick is not None
-        expected, actual = self._tape.frame(cursor.tick).state_hash, cursor.state.hash()
-        if expected != actual:
-            raise DesyncError(cursor.tick, expected, actual)
+        if (found := cursor.difference()) is not None:
+            raise DesyncError(cursor.tick, *found)
 
     def _told(self, simulation: Simulation, tick: int) -> Iterator[tuple[int, Event]]:
         """What the simulation tells of the tick at which it stands, as it comes from a tape."""

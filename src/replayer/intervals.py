@@ -87,9 +87,8 @@ def verify_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], No
             proved = (first_tick, first_tick)
         for tick in range(first_tick + 1, interval.final_tick + 1):
             cursor.advance()
-            actual_hash = cursor.state.hash()
-            if actual_hash != tape.frame(tick).state_hash:
-                return IntervalResult(interval, proved, tick, actual_hash, None, keyframe_problem)
+            if (found := cursor.difference()) is not None:
+                return IntervalResult(interval, proved, tick, found[1], None, keyframe_problem)
             proved = (tick if proved is None else proved[0], tick)
             tell(tick - first_tick)
     except (CorruptError, TornError, MissingTickError) as error:
@@ -101,7 +100,8 @@ def verify_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], No
 def _recorded_hash(tape: Tape, tick: int) -> int | None:
     """What the frame of a tick says; None if it is lost, which costs nothing behind a keyframe."""
     try:
-        return tape.frame(tick).state_hash
+        recorded = tape.frame(tick).state_hash
+        return recorded if recorded is not None else tape.state_hash(tick)
     except (CorruptError, TornError, MissingTickError):
         return None
 

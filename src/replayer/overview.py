@@ -12,7 +12,7 @@ from recorder.console import bytes_text, counted
 from recorder.errors import UnsupportedVersionError
 from recorder.factories import sim_option
 from recorder.format.gaps import merged
-from replayer.change_log import ChangeLog
+from recorder.format.log_walk import ChangeLog
 from replayer.episodes import episode_facts, episodes_line, find_episodes
 from replayer.show import plain_text, tick_range, to_json
 from replayer.tape import Tape
@@ -37,6 +37,7 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
         "seed": config.get("seed"),
         "simulation": meta.get("simulation"),
         "mode": meta.get("mode"),
+        "hashes": (meta.get("settings") or {}).get("hashes", "states"),
         "level": meta.get("level"),
         "adapter": _adapter_name(meta),
         "episodes": episode_facts(find_episodes(tape)) if has_state else [],
@@ -159,6 +160,8 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
     )
     if facts["mode"] == "changes":
         yield "  mode: changes (what each tick changed is on the tape: a seek runs no step)"
+    if facts["hashes"] == "changes":
+        yield "  hashes: of what each tick changed, chained; of the whole state at keyframes"
     if facts["adapter"] is not None:
         yield f"  adapter: {facts['adapter']}, level {facts['level']}"
     if facts["episodes"]:

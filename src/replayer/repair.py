@@ -343,7 +343,7 @@ class _Repair:
                 cursor.put(*self._last_rebuilt)  # No keyframe of the tape leads here, but one that was rebuilt may.
                 while cursor.tick != tick:
                     cursor.advance()
-                if cursor.state.hash() != self._tape.frame(tick).state_hash:
+                if cursor.difference() is not None:
                     return None, _OTHER_HASH
         except MismatchError:
             return None, _OTHER_HASH

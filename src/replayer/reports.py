@@ -202,10 +202,10 @@ def _tail_line(seen: Seen, *, as_json: bool) -> str:
         case Frame():
             facts: dict[str, Any] = {
                 "tick": seen.tick,
-                "state_hash": f"{seen.state_hash:016x}",
+                **seen.proof(),
                 "inputs": to_json(seen.inputs),
             }
-            text = f"tick {seen.tick:,}  {seen.state_hash:016x}  {json.dumps(facts['inputs'])}"
+            text = f"tick {seen.tick:,}  {' '.join(seen.proof().values())}  {json.dumps(facts['inputs'])}"
         case KeyframeSeen():
             facts = {"keyframe": seen.tick, "full": seen.is_full}
             text = f"{'full' if seen.is_full else 'delta'} keyframe of tick {seen.tick:,}"

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
-from replayer.change_log import ChangeLog
+from recorder.format.log_walk import ChangeLog
 from replayer.cursor import Cursor
 from replayer.desync.apart import earlier_hash
 from replayer.desync.causes import with_causes

@@ -34,7 +34,7 @@ class Reader:
 
     def __init__(self, data: bytes, number: int | None = None) -> None:
         magic, major, self.minor, place, incompatible, _ = struct.unpack_from("<8sHHIII", data)
-        assert (magic, major, incompatible) == (b"\x89TAP\r\n\x1a\n", 0, 0), "file header"
+        assert (magic, major, incompatible & ~1) == (b"\x89TAP\r\n\x1a\n", 0, 0), "file header"
         assert struct.unpack_from("<I", data, 60) == (crc32c(data[:60]),), "file header checksum"
         self.data, self.number = data, number
         self.run_id, self.marker, self.segment, self.first_seq = struct.unpack_from("<16s8sIQ", data, 24)

@@ -21,6 +21,7 @@ from sim import Blob, Field, Schema, State
 
 from oracle.second_checks import COLUMNS
 from oracle.second_reader import CONTINUATION, END, HEADER, Reader, extension, read_journal, unpack
+from small_worlds import Herd
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*/*.tape*"))
@@ -105,7 +106,7 @@ def check_payload(kaitai: ModuleType, parsed: Any, truth: Any, payload: bytes) -
     if kind in {"meta", "end", "drop"}:
         assert same(value_of(content), unpack(payload)[0])
     elif kind == "frames":
-        frames = [(frame.tick, frame.state_hash, value_of(frame.inputs)) for frame in content.frames]
+        frames = [(frame.tick, value_of(frame.proof), value_of(frame.inputs)) for frame in content.frames]
         assert same(frames, [tuple(frame) for frame in unpack(payload)])
     elif kind == "events":
         assert same([value_of(content.ticks), *map(value_of, content.found)], unpack(payload))
@@ -128,7 +129,7 @@ def check_segment(kaitai: ModuleType, data: bytes) -> Any:
     reader, segment = longest_reader(data), parse(kaitai, data).segment
     header = segment.header
     assert (header.major, header.minor, header.header_size) == (0, reader.minor, 64)
-    assert (header.incompatible, header.compatible, segment.later_header) == (0, 0, b"")
+    assert (header.incompatible & ~1, header.compatible, segment.later_header) == (0, 0, b"")
     assert (header.run_id, header.marker) == (reader.run_id, reader.marker)
     assert (header.segment, header.first_seq, header.crc32c) == (reader.segment, reader.first_seq, crc32c(data[:60]))
     blocks = [item.block for item in segment.items if item.is_block]
@@ -171,7 +172,7 @@ def test_golden_journals(kaitai: ModuleType, path: Path) -> None:
                 if record.crc32c != crc32c(salt + record.frame_bytes):
                     break
                 frame = parse(kaitai, record.frame_bytes, "Frame")
-                found[frame.tick] = (frame.tick, frame.state_hash, value_of(frame.inputs))
+                found[frame.tick] = (frame.tick, value_of(frame.proof), value_of(frame.inputs))
 
     assert (journal.major, journal.minor, journal.crc32c) == (0, 2, crc32c(data[:60]))
     assert len(data) == 64 + 2 * journal.area_bytes
@@ -249,3 +250,12 @@ def test_other_files(kaitai: ModuleType) -> None:
 
     assert not hasattr(found, "segment")
     assert not hasattr(found, "journal")
+
+
+def test_links(kaitai: ModuleType, tmp_path: Path) -> None:
+    """Frames with links in place of state hashes, in a tape whose header says so."""
+    path = tmp_path / "linked.tape"
+    with Recorder(path, Herd(), mode="changes", hashes="changes", blame="none") as tape:
+        for _ in range(30):
+            tape.step()
+    assert check_segment(kaitai, path.read_bytes()).header.incompatible == 1

@@ -14,8 +14,8 @@ import replayer
 from recorder import Recorder
 from recorder.errors import MissingTickError
 from recorder.format.block import Kind
+from recorder.format.log_walk import ChangeLog
 from recorder.names import segment_numbers
-from replayer.change_log import ChangeLog
 from replayer.cli import main
 from replayer.repair import repair_tape
 from replayer.verify import verify_tape

@@ -31,7 +31,7 @@ from rich.table import Table
 
 import recorder
 import replayer
-from replayer.change_log import ChangeLog
+from recorder.format.log_walk import ChangeLog
 
 HERE = Path(__file__).parent
 TICKS = {"S": 3000, "M": 900, "G": 600, "L": 120}

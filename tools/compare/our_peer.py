@@ -60,7 +60,7 @@ class Ours(Peer):
             for tick in range(1, tape.last_tick + 1):
                 try:
                     frame = tape.frame(tick)
-                    reading.rows.append((frame.tick, frame.state_hash, frame.inputs))
+                    reading.rows.append((frame.tick, tape.state_hash(tick), frame.inputs))
                 except replayer.RecordingError as error:  # The next tick may be in a block that is whole.
                     reading.reports.append(str(error))
             reading.reports += [str(damage) for damage in tape.damages]

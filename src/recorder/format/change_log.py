@@ -223,6 +223,15 @@ class ChangeBlock:
         """Memory that it holds."""
         return sum(one.ends.nbytes + one.numbers.nbytes + one.words.nbytes for one in self.fields)
 
+    def words_of(self, words: Mapping[str, Words], tick: int) -> dict[str, tuple[npt.NDArray[np.uint32], Words]]:
+        """Numbers and values of the words that a tick has changed, as they were taken; words: of the state at tick."""
+        found = {}
+        for one in self.fields:
+            begin, end = one.ends[tick - self.first_tick], one.ends[tick + 1 - self.first_tick]
+            numbers = one.numbers[begin:end]
+            found[one.field] = numbers.astype(np.uint32), words[one.field][numbers]
+        return found
+
     def apply(self, words: Mapping[str, Words], first_tick: int, last_tick: int) -> None:
         """Take a state from the tick before first_tick to last_tick, both of which the block tells of.
 

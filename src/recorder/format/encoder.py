@@ -299,7 +299,7 @@ class SegmentEncoder:
 
     def next_segment(self, number: int, meta: bytes, previous_digest: bytes) -> SegmentEncoder:
         """The encoder of another segment that goes on from this one."""
-        header = make_file_header(self.header.run_id, number, self.next_seq)
+        header = make_file_header(self.header.run_id, number, self.next_seq, self.header.incompatible)
         following = SegmentEncoder(header, meta, previous_digest)
         following.last_tick = self.last_tick
         return following

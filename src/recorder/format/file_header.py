@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import google_crc32c
@@ -24,7 +26,8 @@ HEADER_BYTES = 64
 RUN_ID_BYTES = 16
 HEADER_BYTES_MAX = 4096  # A later version may have a longer header, not an arbitrary one.
 MAJOR, MINOR = 0, 2
-INCOMPATIBLE_KNOWN = 0  # No bits are in use yet.
+LINKED = 1  # Bit of incompatible: frames may have links in place of state hashes.
+INCOMPATIBLE_KNOWN = LINKED
 
 MARKER_BYTES = 8
 
@@ -101,11 +104,17 @@ def decode_file_header(data: bytes) -> FileHeader:
     return FileHeader(run_id, marker, segment, first_seq, major, minor, incompatible, compatible, size)
 
 
-def make_file_header(run_id: bytes, segment: int, first_seq: int) -> FileHeader:
-    """The header of a new segment of the run."""
+def make_file_header(run_id: bytes, segment: int, first_seq: int, incompatible: int = 0) -> FileHeader:
+    """The header of a new segment of the run; incompatible: what a reader has to know of."""
     if len(run_id) != RUN_ID_BYTES:
         raise ValueError(f"run_id has {len(run_id)} bytes instead of {RUN_ID_BYTES}")
-    return FileHeader(run_id, marker_of(run_id, segment), segment, first_seq)
+    return FileHeader(run_id, marker_of(run_id, segment), segment, first_seq, incompatible=incompatible)
+
+
+def features_of(meta: Mapping[str, Any]) -> int:
+    """What a reader has to know of to read a tape that META describes: the bits of incompatible."""
+    settings = meta.get("settings")
+    return LINKED if isinstance(settings, Mapping) and settings.get("hashes") == "changes" else 0
 
 
 def marker_of(run_id: bytes, segment: int) -> bytes:

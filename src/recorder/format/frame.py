@@ -1,7 +1,8 @@
 """Encode and decode tick frames: what went into one tick, and the hash of what came out.
 
 A frame is the MessagePack array [tick, state_hash, inputs, field_hashes, phase_hashes], tick and state_hash always in
-their 9-byte form so that a frame is written without looking at their size. The last two, which tell where a state parts
+their 9-byte form so that a frame is written without looking at their size. In place of state_hash there may be a link,
+binary (see links.py). The last two, which tell where a state parts
 from another one without either state, are binary; phase_hashes, or both, may be missing. A FRAMES payload is frames
 back to back. Later versions may add elements; readers ignore those that they do not know.
 
@@ -23,9 +24,11 @@ import msgpack
 from recorder.errors import CorruptError
 from recorder.format.block import BlockHeader
 from recorder.format.limits import INPUT_BYTES_MAX
+from recorder.format.links import LINK_BYTES, identity_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 
 _HEAD = struct.Struct(">BBQBQ")
+_LINKED_HEAD = struct.Struct(f">BBQBB{LINK_BYTES}s")
 _ARRAY_OF_3, _UINT64 = 0x93, 0xCF
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 HEAD_BYTES = _HEAD.size
@@ -38,23 +41,35 @@ class Frame:
 
     Attributes:
         tick: that the inputs led to.
-        state_hash: of the state at tick.
+        state_hash: of the state at tick; None if the frame has a link instead.
         encoded_inputs: as on the tape.
         field_hashes: 2 bytes for each field, see sim.kernel.hashing.hash_fields; empty if it was recorded without.
         phase_hashes: 2 bytes for each phase of the step; empty if it was recorded without.
         offset: of the block that it is from, for messages.
+        link: 8 bytes, see recorder.format.links; empty if the frame has the state's hash.
     """
 
     tick: int
-    state_hash: int
+    state_hash: int | None
     encoded_inputs: bytes
     field_hashes: bytes = b""
     phase_hashes: bytes = b""
     offset: int = attrs.field(default=0, eq=False)
+    link: bytes = b""
 
     def encode(self) -> bytes:
         """As on the tape."""
-        return encode_frame(self.tick, self.state_hash, self.encoded_inputs, self.field_hashes, self.phase_hashes)
+        proof = self.link if self.state_hash is None else self.state_hash
+        return encode_frame(self.tick, proof, self.encoded_inputs, self.field_hashes, self.phase_hashes)
+
+    @property
+    def identity(self) -> bytes:
+        """What the link of the next tick comes upon, 8 bytes."""
+        return self.link if self.state_hash is None else identity_of(self.state_hash)
+
+    def proof(self) -> dict[str, str]:
+        """What it says of the state, for people: "state_hash", 16 hexadecimal digits, or "link", as many."""
+        return {"link": self.link.hex()} if self.state_hash is None else {"state_hash": f"{self.state_hash:016x}"}
 
     @property
     def inputs(self) -> Any:
@@ -75,18 +90,27 @@ def ensure_inputs_fit(tick: int, encoded_inputs: bytes) -> None:
 
 
 def encode_frame(
-    tick: int, state_hash: int, encoded_inputs: bytes, field_hashes: bytes = b"", phase_hashes: bytes = b""
+    tick: int, proof: int | bytes, encoded_inputs: bytes, field_hashes: bytes = b"", phase_hashes: bytes = b""
 ) -> bytes:
-    """One frame. encoded_inputs: what plain_data made of the inputs; ensure_inputs_fit has passed them."""
+    """One frame. proof: the state's hash, or a link.
+
+    encoded_inputs: what plain_data made of the inputs; ensure_inputs_fit has passed them.
+    """
     assert len(encoded_inputs) <= INPUT_BYTES_MAX
     if not field_hashes and not phase_hashes:
-        return _HEAD.pack(_ARRAY_OF_3, _UINT64, tick, _UINT64, state_hash) + encoded_inputs
+        return _head(_ARRAY_OF_3, tick, proof) + encoded_inputs
     if not phase_hashes:
-        head = _HEAD.pack(_ARRAY_OF_3 + 1, _UINT64, tick, _UINT64, state_hash)
+        head = _head(_ARRAY_OF_3 + 1, tick, proof)
         return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
-    head = _HEAD.pack(_ARRAY_OF_3 + 2, _UINT64, tick, _UINT64, state_hash)
+    head = _head(_ARRAY_OF_3 + 2, tick, proof)
     blame = _bin_head(len(field_hashes)) + field_hashes + _bin_head(len(phase_hashes)) + phase_hashes
     return head + encoded_inputs + blame
+
+
+def _head(first: int, tick: int, proof: int | bytes) -> bytes:
+    if isinstance(proof, int):
+        return _HEAD.pack(first, _UINT64, tick, _UINT64, proof)
+    return _LINKED_HEAD.pack(first, _UINT64, tick, _BIN_8, LINK_BYTES, proof)
 
 
 @functools.lru_cache(maxsize=64)  # Of few lengths, and asked for each tick.
@@ -136,8 +160,9 @@ def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
     try:
         while unpacker.tell() < len(payload):
             element_count = unpacker.read_array_header()
-            tick, state_hash = unpacker.unpack(), unpacker.unpack()
-            if element_count < 3 or not _is_u64(tick) or not _is_u64(state_hash):
+            tick, proof = unpacker.unpack(), unpacker.unpack()
+            is_link = type(proof) is bytes and len(proof) == LINK_BYTES
+            if element_count < 3 or not _is_u64(tick) or not (is_link or _is_u64(proof)):
                 raise ValueError("an item that is no frame")
             start = unpacker.tell()
             unpacker.skip()
@@ -147,7 +172,8 @@ def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
             phase_hashes = _binary(unpacker) if element_count > 4 else b""
             for _ in range(element_count - 5):
                 unpacker.skip()
-            frames.append(Frame(tick, state_hash, encoded_inputs, field_hashes, phase_hashes, offset))
+            state_hash, link = (None, proof) if is_link else (proof, b"")
+            frames.append(Frame(tick, state_hash, encoded_inputs, field_hashes, phase_hashes, offset, link))
     except DECODE_ERRORS as error:
         raise CorruptError(offset, f"frames that cannot be decoded: {error}") from None
     return frames

@@ -26,6 +26,7 @@ from recorder.format.gaps import drop_at, gap_at, share_out
 from recorder.format.index import Entry, entry_of
 from recorder.format.keyframe import decode_delta, decode_full
 from recorder.format.places import TICK_MAX, FrameRun, KeyframePlace, Place
+from recorder.format.proofs import Proofs
 from recorder.format.segment import WINDOW_BYTES, Segment
 from sim.kernel.state import Snapshot
 
@@ -82,7 +83,7 @@ class Recording:
                 self._journal[frame.tick] = frame
         self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
         self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
-        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops"):
+        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "proofs"):
             self.__dict__.pop(name, None)
 
     def clip(self, number: int, offset: int) -> None:
@@ -296,14 +297,13 @@ class Recording:
         return place if place is not None and place.tick == tick else None
 
     def state_hash(self, tick: int) -> int:
-        """The recorded hash of the state at tick. Raises as frame and snapshot do."""
-        try:
-            return self.frame(tick).state_hash
-        except (MissingTickError, CorruptError, TornError):
-            place = self.keyframe_at(tick)
-            if place is None:
-                raise
-            return self.snapshot(place).hash()  # A keyframe proves itself, without the frame of its tick.
+        """The hash of the state at tick, as Proofs.state_hash tells it."""
+        return self.proofs.state_hash(tick)
+
+    @functools.cached_property
+    def proofs(self) -> Proofs:
+        """What the tape says of its states, beside the states themselves."""
+        return Proofs(self)
 
     def _keyframe_after(self, tick: int) -> KeyframePlace | None:
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)

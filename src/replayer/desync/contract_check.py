@@ -251,7 +251,7 @@ class _Check:
         return None
 
     def _is_right(self, tick: int) -> bool:
-        return not self._changed_in_bytes and self._guard.state.hash() == self._tape.frame(tick).state_hash
+        return not self._changed_in_bytes and self._guard.state.hash() == self._tape.state_hash(tick)
 
 
 def _nothing(_phase: str, _fields: frozenset[str]) -> frozenset[str]:

@@ -165,10 +165,9 @@ def _run_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], None
     try:
         cursor.put(start, tape.snapshot(interval.place))
         while tick < interval.final_tick:
-            recorded_hash = tape.frame(tick + 1).state_hash
             cursor.advance()
             tick += 1
-            if cursor.state.hash() != recorded_hash:
+            if cursor.difference() is not None:
                 first_bad, last_bad, bad = first_bad or tick, tick, bad + 1
             tell(tick - start)
     except SimulationFailedError as error:

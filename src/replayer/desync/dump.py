@@ -52,7 +52,7 @@ def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
     facts = _as_json(tape, finding) | {"differences": None if table is None else attrs.asdict(table)}
     (folder / "finding.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     frames = [
-        {"tick": frame.tick, "hash": f"{frame.state_hash:016x}", "inputs": to_json(frame.inputs)}
+        {"tick": frame.tick, "hash": next(iter(frame.proof().values())), "inputs": to_json(frame.inputs)}
         for frame in finding.frames
     ]
     (folder / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")

@@ -84,11 +84,11 @@ def find_desync(
     # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
     start_tick = cursor.place_before(max(bad_tick - 1, tape.first_tick))
     again = hashes_apart(make_cursor, start_tick, bad_tick) if make_cursor is not None else None
-    tick, matched = start_tick, True
+    tick, apart = start_tick, None
     replayed, before = cursor.state.snapshot(), None
     hashes: list[int] = []
     steps = []
-    while matched and tick < bad_tick:
+    while apart is None and tick < bad_tick:
         before = replayed
         if tick + 1 == bad_tick:  # Watched now: with state outside of the state it may do something else the next time.
             steps = watched_advance(cursor, before)
@@ -97,8 +97,8 @@ def find_desync(
         tick += 1
         replayed = cursor.state.snapshot()
         hashes.append(replayed.hash())
-        matched = hashes[-1] == tape.frame(tick).state_hash
-    note = None
+        apart = cursor.difference()
+    note, matched = None, apart is None
     if matched and make_cursor is not None:
         note = NOT_DETERMINISTIC
     elif matched:
@@ -117,7 +117,7 @@ def find_desync(
     cursor.leave()
     return Finding(
         tick=tick,
-        expected_hash=tape.state_hash(tick),
+        expected_hash=replayed.hash() if apart is None else apart[0],
         actual_hash=actual_hash if matched else replayed.hash(),
         keyframe_tick=start_tick,
         frames=_frames_around(cursor, tick),

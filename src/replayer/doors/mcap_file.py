@@ -193,7 +193,7 @@ def _telemetry(source: Source) -> Iterator[_Message]:
 def _frames(source: Source) -> Iterator[_Message]:
     phases = source.tape.meta.get("phases")
     for frame in source.frames():
-        content: dict[str, Any] = {"tick": frame.tick, "state_hash": f"{frame.state_hash:016x}"}
+        content: dict[str, Any] = {"tick": frame.tick, **frame.proof()}
         if frame.field_hashes:
             content["field_hashes"] = frame.field_hashes.hex()
         if frame.phase_hashes:

@@ -31,6 +31,7 @@ FRAME = _object(
     {
         "tick": _TICK,
         "state_hash": _HASH,
+        "link": _HEX | {"description": "in place of state_hash: identifies the state by what changed, 16 digits"},
         "field_hashes": _HEX | {"description": "4 digits for each field, in the order of the state's layout"},
         "phase_hashes": {
             "type": "object",
@@ -38,7 +39,7 @@ FRAME = _object(
             "description": "4 digits by phase of the step",
         },
     },
-    required=["tick", "state_hash"],
+    required=["tick"],
 )
 KEYFRAME = _object("tape.Keyframe", {"tick": _TICK, "full": {"type": "boolean"}})
 ARRAY = _object(

@@ -81,7 +81,7 @@ class Walker:
         while (here := cursor.tick) is not None and here < tick:
             if whole and self._on_step is not None:
                 self._on_step(cursor.tape.frame(here + 1).inputs, cursor.state)
-            expected = cursor.advance().state_hash
+            expected = cursor.advance().state_hash  # None if it has a link.
         return cursor.tape.state_hash(tick) if expected is None else expected
 
     def _miss(self, tick: int, why: str, *, is_desync: bool) -> None:

@@ -1,7 +1,9 @@
 """Reach a tick by what the ticks changed, without a step: from a keyframe on, block by block of the tape's change log.
 
 Invariants:
-    1. A state that is given has the recorded hash of its tick.
+    1. A state that is given has the recorded hash of its tick; or, where that has a link instead, comes upon one that
+       has, by changes whose links are the recorded ones, which lead to the recorded hash of the next keyframe. Behind
+       the last keyframe, and where blocks before the next one are lost, the links have to do.
     2. Where the log does not lead, None is given: the simulation does.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -16,11 +19,14 @@ import numpy as np
 from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.block import Kind
 from recorder.format.change_log import ChangeBlock, decode_changes
-from recorder.format.places import OptionalBlock, optional_blocks
-from recorder.format.recording import Recording
+from recorder.format.links import Linker
+from recorder.format.places import KeyframePlace, OptionalBlock, optional_blocks
 from sim.kernel.hashing import hash_arena
 from sim.kernel.state import Snapshot, make_arena
 from sim.kernel.tick_changes import flat_words
+
+if TYPE_CHECKING:
+    from recorder.format.recording import Recording
 
 CACHE_BYTES_MAX = 64 << 20  # Of blocks that were read, decoded: some thousand ticks of a large state.
 
@@ -42,6 +48,53 @@ class Reached:
     applied_ticks: int
 
 
+class _Walk:
+    """A state of its own that the log moves along."""
+
+    def __init__(self, recording: Recording, tick: int, start: Snapshot) -> None:
+        """start: the state at tick."""
+        self._recording = recording
+        self.tick, self.layout = tick, start.layout
+        self.arena = make_arena(start.layout.size_bytes)
+        np.copyto(self.arena, start.arena)
+        self._words = flat_words(self.arena, self.layout)
+        self._linker = Linker(self.layout)
+
+    def jump(self, block: ChangeBlock, tick: int) -> None:
+        """Go to tick, up to which the block leads. Raises CorruptError."""
+        block.apply(self._words, self.tick + 1, tick)
+        self.tick = tick
+
+    def is_right(self) -> bool:
+        """Whether the state has the recorded hash."""
+        return self.hash() == self._recording.proofs.recorded_hash(self.tick)
+
+    def hash(self) -> int:
+        """Of the state."""
+        return hash_arena(self.layout, self.arena)
+
+    def go(self, block: ChangeBlock, tick: int) -> bool:
+        """Go to tick, one after the other, and look at what is recorded of each; False at the first that is wrong.
+
+        Raises MissingTickError where nothing is recorded, and CorruptError.
+        """
+        proofs = self._recording.proofs
+        while self.tick < tick:
+            self.jump(block, self.tick + 1)
+            if not proofs.has_link(self.tick):
+                if not self.is_right():
+                    return False
+                continue
+            before, words = proofs.identity(self.tick - 1), block.words_of(self._words, self.tick)
+            if self._linker.link(before, words) != proofs.identity(self.tick):
+                return False
+        return True
+
+    def snapshot(self) -> Snapshot:
+        """A copy of the state."""
+        return Snapshot(self.layout, self.arena.copy())
+
+
 class ChangeLog:
     """The change log of a tape; of a tape without one it leads nowhere."""
 
@@ -53,6 +106,8 @@ class ChangeLog:
         self._decoded: OrderedDict[int, ChangeBlock] = OrderedDict()
         self._decoded_bytes = 0
         self._known: list[tuple[int, Snapshot]] = []  # Where it was last, and the state at the start of that block.
+        self._walk: _Walk | None = None  # Of the last hash that was asked for.
+        self._whole: dict[int, bool | None] = {}  # Whether what follows a keyframe leads to the next one.
 
     def __bool__(self) -> bool:
         """Whether there is one."""
@@ -63,18 +118,70 @@ class ChangeLog:
 
         Raises MissingTickError if it is not recorded which state that should be.
         """
+        is_linked = self.recording.proofs.has_link(tick)
+        is_whole = self._is_whole(tick) if is_linked else None
+        if is_whole is False:
+            return None
         for start_tick, snapshot in self._starts_before(tick):
             blocks = self._blocks_between(start_tick, tick)
             if blocks is None:
                 continue
-            found = self._apply(blocks, start_tick, snapshot, tick)
+            found = self._apply(blocks, start_tick, snapshot, tick, by_links=is_linked and not is_whole)
             if found is not None:
                 return found
         return None
 
+    def _is_whole(self, tick: int) -> bool | None:
+        """Whether the changes between the keyframes around tick lead from one to the other, link by link.
+
+        A write that the simulation did not mark shows there only. None if that cannot be known.
+        """
+        place, following = next(self.recording.keyframes_at_or_before(tick), None), self.recording.keyframe_after(tick)
+        if place is None or following is None:
+            return None
+        if place.tick not in self._whole:
+            self._whole[place.tick] = self._leads_to(place, following.tick)
+        return self._whole[place.tick]
+
+    def _leads_to(self, place: KeyframePlace, end: int) -> bool | None:
+        blocks = self._blocks_between(place.tick, end)
+        try:
+            start = self.recording.snapshot(place)
+            if blocks is None or any(block.layout != start.layout.hash_seed for block in blocks):
+                return None
+            walk = _Walk(self.recording, place.tick, start)
+            return all(walk.go(block, min(block.last_tick, end)) for block in blocks)
+        except (CorruptError, TornError, MissingTickError):
+            return None
+
+    def state_hash(self, tick: int) -> int | None:
+        """The hash of the state at a tick of which a link is recorded; None if the log does not lead there.
+
+        Asked for one tick after the other it goes from one to the next.
+        """
+        if self._is_whole(tick) is False:
+            return None
+        walk, self._walk = self._walk, None
+        place = next(self.recording.keyframes_at_or_before(tick), None)
+        if walk is None or walk.tick > tick or (place is not None and place.tick > walk.tick):
+            starts = self._starts_before(tick)
+            if not starts:
+                return None
+            walk = _Walk(self.recording, *starts[0])
+        blocks = self._blocks_between(walk.tick, tick)
+        if blocks is None or any(block.layout != walk.layout.hash_seed for block in blocks):
+            return None
+        try:
+            if not all(walk.go(block, min(block.last_tick, tick)) for block in blocks):
+                return None
+        except (CorruptError, TornError, MissingTickError):
+            return None
+        self._walk = walk
+        return walk.hash()
+
     def forget(self) -> None:
-        """Keep no state and no block in memory: the next one is read from the tape."""
-        self._known, self._decoded_bytes = [], 0
+        """Keep no state and no block in memory: the next one is read from the tape. What was proved remains so."""
+        self._known, self._walk, self._decoded_bytes = [], None, 0
         self._decoded.clear()
 
     def missing_ticks(self) -> list[tuple[int, int]]:
@@ -108,22 +215,20 @@ class ChangeLog:
         return wrong
 
     def _first_wrong(self, tick: int, start: Snapshot, end: int) -> int | None:
-        arena = start.arena.copy()
-        words = flat_words(arena, start.layout)
-        while tick < end:
-            blocks = self._blocks_between(tick, tick + 1)
+        walk = _Walk(self.recording, tick, start)
+        while walk.tick < end:
+            blocks = self._blocks_between(walk.tick, walk.tick + 1)
             if not blocks or blocks[0].layout != start.layout.hash_seed:
                 return None  # Not there, which is another matter.
-            for now in range(tick + 1, min(blocks[0].last_tick, end) + 1):
+            for now in range(walk.tick + 1, min(blocks[0].last_tick, end) + 1):
                 try:
-                    blocks[0].apply(words, now, now)
-                    if hash_arena(start.layout, arena) != self.recording.state_hash(now):
-                        return now
+                    if not walk.go(blocks[0], now):
+                        # Changes whose links are right, and which lead elsewhere, may be wrong from the first one on.
+                        return tick + 1 if self.recording.proofs.has_link(now - 1) else now
                 except MissingTickError:
                     pass  # Nobody knows what the state should be.
                 except (CorruptError, TornError):
                     return now
-            tick = min(blocks[0].last_tick, end)
         return None
 
     def _starts_before(self, tick: int) -> list[tuple[int, Snapshot]]:
@@ -168,29 +273,31 @@ class ChangeLog:
             self._decoded_bytes -= oldest.size_bytes
         return block
 
-    def _apply(self, blocks: list[ChangeBlock], start_tick: int, start: Snapshot, tick: int) -> Reached | None:
-        layout = start.layout
-        if any(block.layout != layout.hash_seed for block in blocks):
+    def _apply(
+        self, blocks: list[ChangeBlock], start_tick: int, start: Snapshot, tick: int, *, by_links: bool
+    ) -> Reached | None:
+        if any(block.layout != start.layout.hash_seed for block in blocks):
             return None
-        arena = make_arena(layout.size_bytes)
-        np.copyto(arena, start.arena)
-        words, now = flat_words(arena, layout), start_tick
+        walk = _Walk(self.recording, start_tick, start)
         known: list[tuple[int, Snapshot]] = []
         try:
             for block in blocks:
                 if block is blocks[-1]:  # Scrubbing about here begins with this state.
-                    known = [(now, Snapshot(layout, arena.copy()) if now > start_tick else start)]
+                    known = [(walk.tick, walk.snapshot() if walk.tick > start_tick else start)]
                 last = min(block.last_tick, tick)
-                block.apply(words, now + 1, last)
-                now = last
+                if not by_links:
+                    walk.jump(block, last)
+                elif not walk.go(block, last):
+                    return None
+        except (TornError, MissingTickError):  # Of the frames with the links.
+            return None
         except CorruptError:
             return None
-        reached = Snapshot(layout, arena)
-        state_hash = reached.hash()
-        if state_hash != self.recording.state_hash(tick):
+        if not self.recording.proofs.has_link(tick) and not walk.is_right():
             return None
+        reached = Snapshot(walk.layout, walk.arena)
         self._known = [*known, (tick, reached)]
-        return Reached(tick, reached, state_hash, start_tick, tick - start_tick)
+        return Reached(tick, reached, reached.hash(), start_tick, tick - start_tick)
 
 
 def _by_tick(block: OptionalBlock) -> int:
