@@ -84,7 +84,8 @@ class Recorder(ShownInNotebooks):
         Args:
             path: a new file; ~ is not expanded.
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
-            keyframe_interval_ticks, full_every: from keyframe to keyframe; one in so many is full. At least 1.
+            keyframe_interval_ticks: from one keyframe to the next, at least 1.
+            full_every: one keyframe of so many is full.
             seek_budget_ms: put keyframes as far apart as lets a seek take about so long, instead of at that interval.
             changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
                 baseline), "audit" (both; UnmarkedWriteError where they disagree), "auto" (marks if it ``marks_writes``).
@@ -95,14 +96,13 @@ class Recorder(ShownInNotebooks):
             split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
             deterministic: the same simulation and inputs give the same bytes: no clock, no environment; the run id comes
                 from the content. A power cut, and a kill with durability "block", cost all since the last full block.
-            blame: what frames say for a desync: "fields" (16 bits of each field's hash), "phases" (and of the state
-                after each phase), "none", "auto" (fields, up to 1 MiB of state).
-            mode: "events" (inputs and hashes: ticks between keyframes are re-simulated) or "changes" (also what each tick
-                changes: a tick is reached without a step).
+            blame: what frames tell of a desync: hashes of "fields", also of "phases", "none", "auto" (fields, to 1 MiB).
+            mode: "events" (inputs and hashes) or "changes" (also what each tick changes: it is reached without a step).
             hashes: in each frame the hash of the state ("states"), or, with mode="changes" and marks, of what changed
                 ("changes", the state's at keyframes only); "auto": the latter from 1 MiB on.
             events: whether to record what events() tells; by default where a simulation does unasked (see Simulation).
-            run_id: 16 bytes; random by default. notes: plain data by name, for META.
+            run_id: 16 bytes; random by default.
+            notes: plain data by name, for META.
 
         Raises:
             FileExistsError: there is a file at path. OSError: it cannot be made, or, with on_error="raise", its journal.
