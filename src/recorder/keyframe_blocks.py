@@ -13,6 +13,7 @@ class KeyframeBlocks:
 
     Attributes:
         full_count, delta_count: made so far.
+        is_worn: whether the deltas since the last full keyframe take as many bytes as it does.
     """
 
     def __init__(self, buffers: Buffers) -> None:
@@ -21,6 +22,8 @@ class KeyframeBlocks:
         self._baseline: Baseline | None = None
         self._place: SeqReference | None = None
         self.full_count = self.delta_count = 0
+        self._full_bytes = self._delta_bytes = 0  # Stored.
+        self.is_worn = False
 
     def make_state(self, job: KeyframeJob) -> str | None:
         """Make the state of a full keyframe that is known by what changed; a sentence if that is not what was recorded.
@@ -48,6 +51,8 @@ class KeyframeBlocks:
         assert job.baseline.snapshot is not None
         pieces, self._place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline.snapshot))
         self.full_count += 1
+        self._full_bytes, self._delta_bytes = sum(piece.stored_bytes for piece in pieces), 0
+        self.is_worn = False
         before, self._baseline = self._baseline, job.baseline
         if before is not None and before.snapshot is not None:  # Nothing comes upon it any more.
             self._buffers.give(before.snapshot.arena)
@@ -61,7 +66,13 @@ class KeyframeBlocks:
         self.delta_count += 1
         payload = encode_delta(job.tick, job.state_hash, job.changes, job.baseline.snapshot)
         self._give_back(job.changes)
-        return delta_pieces(job.tick, payload, self._place)
+        pieces = delta_pieces(job.tick, payload, self._place)
+        # Deltas grow with the distance. A full keyframe here, and not before or behind, makes the bytes a keyframe the
+        # fewest if they grow evenly: with F bytes for it and d, 2d, 3d ... for n deltas, (F + d n² / 2) / n is least
+        # where d n² / 2 is F.
+        self._delta_bytes += sum(piece.stored_bytes for piece in pieces)
+        self.is_worn = self._delta_bytes >= self._full_bytes
+        return pieces
 
     def _give_back(self, changes: Changes) -> None:
         for name, rows in changes.rows.items():

@@ -84,6 +84,8 @@ class Keyframes:
             self._force_full = True
         fits = state.layout.hash_seed == self._baseline.layout.hash_seed
         rotate = self._rotation.is_due(tick)
+        if self._writer.deltas_are_worn and not self._settings.deterministic:  # When it is known, the threads decide.
+            self._number = 0
         is_full = rotate or self._number % self._settings.full_every == 0
         # Of a large state the writer makes the full one itself, of the one before and what was marked since.
         is_marked = not self._source.needs_baseline and state.layout.size_bytes >= MARKED_FULL_BYTES_MIN

@@ -79,7 +79,7 @@ class Writer:
         self._why_dropped, self._frame_count = "", 0
         self._retry_at_s, self._retry_s = 0.0, RETRY_S[0]
         # Between the two:
-        self.signal = self.wants_full = self.failing = False
+        self.signal = self.wants_full = self.failing = self.deltas_are_worn = False
         self.written_tick = first_tick - 1
         self._failure: OSError | None = None
         self._notices: deque[str] = deque()
@@ -236,6 +236,7 @@ class Writer:
             if isinstance(item, KeyframeJob):
                 self._cut_frames()
                 self._take_keyframe(item)
+                self.deltas_are_worn = self._keyframes.is_worn
             else:
                 self._take_frame(item)
         now_s = time.monotonic()

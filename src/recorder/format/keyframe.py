@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -176,31 +177,65 @@ def _join(head: dict[str, Any], bodies: list[Any]) -> memoryview:
     return np.concatenate(parts).data
 
 
-def decode_full(payload: bytes, offset: int) -> tuple[int, Snapshot]:
-    """The tick and state of a full keyframe. offset: of its first block, for messages.
+def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[int, Snapshot]:
+    """The tick and state of a full keyframe.
+
+    pieces: of the payload, one after the other; what is in them goes straight to its place in the state, since memory
+    that has to be fresh takes longer than all else. offset: of its first block, for messages. bytes_max: more than the
+    payload can have, so that one that lies takes no memory.
 
     Raises CorruptError if the payload is no full keyframe or its state does not hash to what it says.
     """
-    head, sections = _read_head(payload, offset)
+    coming = iter(pieces)
+    start = _whole_head(coming)
+    head, sections = _read_head(start, offset)
     try:
         layout = make_layout(schema_from_plain(head["schema"]), head["capacities"])
-        if layout.size_bytes > len(payload) + 64 * len(layout.slots):  # 64: the arena's padding after each field.
-            raise ValueError(f"{len(payload)} bytes for a state of {layout.size_bytes}")
+        if layout.size_bytes > bytes_max + 64 * len(layout.slots):  # 64: the arena's padding after each field.
+            raise ValueError(f"at most {bytes_max} bytes for a state of {layout.size_bytes}")
     except (KeyError, ValueError, TypeError) as error:
         raise CorruptError(offset, f"a full keyframe without a sound schema: {error}") from None
     if [section.field for section in sections] != list(layout.slots):
         raise CorruptError(offset, "a full keyframe without all of its fields")
-    arena = make_arena(layout.size_bytes)
     for section in sections:
-        slot = layout.slots[section.field]
-        if section.encoding != Encoding.RAW or section.value_bytes != slot.size_bytes or section.index_bytes:
+        size_bytes = layout.slots[section.field].size_bytes
+        if section.encoding != Encoding.RAW or section.value_bytes != size_bytes or section.index_bytes:
             raise CorruptError(
                 offset, f"field {section.field} of a full keyframe has another size than its schema says"
             )
-        arena[slot.offset : slot.offset + slot.size_bytes] = np.frombuffer(
-            payload, np.uint8, slot.size_bytes, section.offset
-        )
+    arena = make_arena(layout.size_bytes)
+    places = [arena[slot.offset : slot.offset + slot.size_bytes] for slot in layout.slots.values()]
+    begin = _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]
+    if not _fill(places, chain([start[begin:]], coming)):
+        raise CorruptError(offset, "a full keyframe whose fields take another number of bytes than it has")
     return _checked(head, Snapshot(layout, arena), offset)
+
+
+def _whole_head(pieces: Iterator[bytes]) -> bytes:
+    """The first pieces, as many as the head is in, or all."""
+    start = next(pieces, b"")
+    while len(start) < _HEAD_SIZE.size or len(start) < _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]:
+        more = next(pieces, None)
+        if more is None:
+            break
+        start += more
+    return start
+
+
+def _fill(places: Sequence[Bytes], pieces: Iterable[bytes]) -> bool:
+    """Write pieces into places, one behind the other; whether they have as many bytes."""
+    number = place = 0
+    for piece in pieces:
+        left, used = np.frombuffer(piece, np.uint8), 0
+        while used < len(left):
+            while number < len(places) and place == len(places[number]):
+                number, place = number + 1, 0
+            if number == len(places):
+                return False
+            size = min(len(left) - used, len(places[number]) - place)
+            places[number][place : place + size] = left[used : used + size]
+            used, place = used + size, place + size
+    return all(not len(one) for one in places[number + 1 :]) and (not places or place == len(places[number]))
 
 
 def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, Snapshot]:
@@ -209,6 +244,7 @@ def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, 
     Raises CorruptError if the payload is no delta of this baseline or its state does not hash to what it says.
     """
     head, sections = _read_head(payload, offset)
+    _ensure_whole(payload, sections, offset)
     arena = make_arena(baseline.layout.size_bytes)
     np.copyto(arena, baseline.arena)
     for section in sections:
@@ -260,9 +296,14 @@ def _read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[_Secti
                     raise ValueError("an entry that is no section")
     except (struct.error, *DECODE_ERRORS) as error:
         raise CorruptError(offset, f"a keyframe whose head cannot be decoded: {error}") from None
-    if place != len(payload):
-        raise CorruptError(offset, f"a keyframe of {len(payload)} bytes whose sections take {place}")
     return head, sections
+
+
+def _ensure_whole(payload: bytes, sections: Sequence[_Section], offset: int) -> None:
+    (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
+    taken = _HEAD_SIZE.size + head_bytes + sum(one.index_bytes + one.value_bytes for one in sections)
+    if taken != len(payload):
+        raise CorruptError(offset, f"a keyframe of {len(payload)} bytes whose sections take {taken}")
 
 
 _UNMARKED_HINT = (

@@ -385,7 +385,9 @@ class Recording:
     def _read_full(self, place: KeyframePlace) -> Snapshot | RecordingError:
         """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
         try:
-            tick, snapshot = decode_full(self.payload(place), place.entry.offset)
+            owner = self._by_number[place.segment]
+            pieces = owner.pieces(place.entry, place.end_offset)
+            tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
             return _of_tick(tick, snapshot, place.entry)
         except (CorruptError, TornError) as error:
             return error

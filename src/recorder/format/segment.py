@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from recorder.errors import CorruptError, TornError
@@ -13,7 +15,8 @@ from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
 from recorder.format.scan import scan_contents
 
 WINDOW_BYTES = 1 << 18  # What one read brings: the frames of an interval, and often its keyframe.
-KNOWN_READ_BYTES_MAX = 64 << 20  # A keyframe up to this size is read at once.
+AHEAD_BYTES = 4 << 20  # Of a large keyframe: some blocks, and far less than memory that has to be fresh each time.
+LZ4_RATIO_MAX = 255  # A byte of a length that goes on stands for so many.
 
 
 class Segment:
@@ -81,21 +84,49 @@ class Segment:
             raise error.inside(self.number) from None
 
     def _joined(self, entry: Entry, end_offset: int, bytes_max: int) -> bytes:
-        self.read(entry.offset, min(max(end_offset - entry.offset, 1), KNOWN_READ_BYTES_MAX))  # Into the window.
-        parts: list[bytes] = []
+        parts = list(self._pieces(entry, end_offset, bytes_max))
+        return b"".join(parts) if len(parts) > 1 else parts[0]
+
+    def pieces(self, entry: Entry, end_offset: int) -> Iterator[bytes]:
+        """What joined gives, block by block: a large payload is never in memory as a whole. Raises as joined does."""
+        try:
+            yield from self._pieces(entry, end_offset, KEYFRAME_RAW_BYTES_MAX)
+        except CorruptError as error:
+            raise error.inside(self.number) from None
+
+    def raw_bytes_max(self, entry: Entry) -> int:
+        """More than a payload that begins here can have."""
+        return LZ4_RATIO_MAX * (self.contents.size_bytes - entry.offset)
+
+    def _pieces(self, entry: Entry, end_offset: int, bytes_max: int) -> Iterator[bytes]:
+        known_bytes = end_offset - entry.offset
+        read = self.read if known_bytes <= WINDOW_BYTES else self._reader_ahead(end_offset)
         total, offset, wanted = 0, entry.offset, entry.seq
         while True:
-            header = read_header(self.read, offset, self.contents.marker)
-            expected = bool(header.flags & Flags.CONTINUATION) if parts else entry_of(header) == entry
+            header = read_header(read, offset, self.contents.marker)
+            expected = bool(header.flags & Flags.CONTINUATION) if wanted > entry.seq else entry_of(header) == entry
             if (header.seq, header.kind) != (wanted, entry.kind) or not expected:
                 raise CorruptError(offset, "another block than the one that was expected here")
             total += header.raw_bytes
             if total > bytes_max:
                 raise CorruptError(entry.offset, f"a payload of more than {bytes_max} bytes")
-            parts.append(read_payload(self.read, header))
+            yield read_payload(read, header)
             if not header.flags & Flags.CONTINUES:
-                return b"".join(parts) if len(parts) > 1 else parts[0]
+                return
             offset, wanted = header.end_offset, wanted + 1
+
+    def _reader_ahead(self, end_offset: int) -> Read:
+        """Reads that go on up to end_offset, a few MiB at a time, in memory that the allocator gives again and again."""
+        start, data = 0, memoryview(b"")
+
+        def read(offset: int, size: int) -> bytes:
+            nonlocal start, data
+            if not start <= offset <= offset + size <= start + len(data):
+                data = memoryview(b"")  # Before the next one is read, so that it can be there.
+                start, data = offset, memoryview(self._read(offset, max(size, min(end_offset - offset, AHEAD_BYTES))))
+            return bytes(data[offset - start : offset - start + size])
+
+        return read
 
 
 def _clipped(part: LazyPart, clip: int) -> LazyPart:

@@ -59,7 +59,7 @@ def test_keyframes_come_back(row_count: int, dtype: str, row_shape: tuple[int, .
     """A full state and any delta upon it come back; the delta names exactly the rows that differ."""
     state = state_of(row_count, dtype, row_shape, seed=row_count)
     baseline = state.snapshot()
-    assert_same(decode_full(bytes(encode_full(7, baseline.hash(), baseline)), 0), 7, baseline)
+    assert_same(decode_full([bytes(encode_full(7, baseline.hash(), baseline))], 0, 1 << 30), 7, baseline)
     some = st.sets(st.integers(0, row_count - 1), max_size=9) if row_count else st.just(set())
     touched = np.array(sorted(data.draw(some | st.just(set(range(row_count))))), np.int64)
     equal = data.draw(st.sets(st.sampled_from(touched.tolist()))) if len(touched) else set()
@@ -171,10 +171,10 @@ def test_an_inconsistent_full_keyframe_is_corrupt(name: str) -> None:
     """Whatever in a full keyframe does not fit the rest is a CorruptError that names the block."""
     snapshot = state_of(10, "i4", (), seed=3).snapshot()
     head, bodies = parts_of(encode_full(1, snapshot.hash(), snapshot))
-    assert_same(decode_full(joined(head, bodies), 72), 1, snapshot)
+    assert_same(decode_full([joined(head, bodies)], 72, 1 << 30), 1, snapshot)
 
     with pytest.raises(CorruptError) as caught:
-        decode_full(joined(*FULL_EDITS[name](head, bodies)), 72)
+        decode_full([joined(*FULL_EDITS[name](head, bodies))], 72, 1 << 20)
     assert caught.value.offset == 72
 
 
@@ -245,7 +245,7 @@ def test_payloads_without_a_head_are_corrupt(payload: bytes) -> None:
     """A missing, cut off or senseless head is a CorruptError for both kinds."""
     snapshot = state_of(3, "i4", (), seed=6).snapshot()
     with pytest.raises(CorruptError):
-        decode_full(payload, 0)
+        decode_full([payload], 0, 1 << 20)
     with pytest.raises(CorruptError):
         decode_delta(payload, snapshot, 0)
 
@@ -261,3 +261,21 @@ def test_a_delta_of_another_baseline_is_corrupt() -> None:
     other = attrs.evolve(baseline, arena=baseline.arena ^ np.uint8(1))
     with pytest.raises(CorruptError):
         decode_delta(payload, other, 0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 1000, 1 << 20])
+def test_a_payload_in_pieces(size: int) -> None:
+    """Wherever the blocks are cut, in the head or in the midst of a field; a byte too few or too many is corrupt."""
+    snapshot = state_of(20, "i4", (3,), seed=8).snapshot()
+    payload = bytes(encode_full(7, snapshot.hash(), snapshot))
+
+    def cut(data: bytes) -> list[bytes]:
+        return [data[place : place + size] for place in range(0, len(data), size)]
+
+    assert_same(decode_full(iter(cut(payload)), 0, len(payload)), 7, snapshot)
+    assert_same(decode_full([b"", *cut(payload), b""], 0, len(payload)), 7, snapshot)
+    for wrong in (payload[:-1], payload + b"\0", payload[: len(payload) // 2], payload[:3]):
+        with pytest.raises(CorruptError):
+            decode_full(cut(wrong), 0, len(payload))
+    with pytest.raises(CorruptError):
+        decode_full(cut(payload), 0, 0)  # No room for such a state: nothing is set aside for it.
