@@ -5,8 +5,9 @@ from recorder._shadowing import ensure_not_shadowed
 ensure_not_shadowed("sim", __name__)
 ensure_not_shadowed("replayer", __name__)  # It is not needed here, but a file that hides it runs none of its code.
 
-from typing import TYPE_CHECKING, Any  # noqa: E402 - a user's own sim.py must be named before imports fail by it
+from typing import TYPE_CHECKING  # noqa: E402 - a user's own sim.py must be named before imports fail by it
 
+from recorder._later import names_for_later  # noqa: E402
 from recorder.errors import (  # noqa: E402
     CorruptError,
     DesyncError,
@@ -54,14 +55,4 @@ _LATER = {  # Imported when they are first asked for: who only reads tapes needs
     "resume": "recorder.resuming",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only for what comes later
-
-    return getattr(import_module(_LATER[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

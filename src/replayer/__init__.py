@@ -13,8 +13,9 @@ except ModuleNotFoundError as error:
 
 ensure_not_shadowed("recorder", __name__)
 
-from typing import TYPE_CHECKING, Any  # noqa: E402 - see above
+from typing import TYPE_CHECKING  # noqa: E402 - see above
 
+from recorder._later import names_for_later  # noqa: E402
 from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402
 
 if TYPE_CHECKING:
@@ -44,28 +45,17 @@ __all__ = [
     "samples",
 ]
 
-_LATER = {  # Imported when they are first asked for: the module, and the name there.
-    "Dataset": ("replayer.extraction.reading", "Dataset"),
-    "Report": ("replayer.verify", "Report"),
-    "SeekReport": ("replayer.timeline", "SeekReport"),
-    "SyncTest": ("replayer.desync.hidden_state.sync_test", "SyncTest"),
-    "Tail": ("replayer.tail", "Tail"),
-    "Tape": ("replayer.tape", "Tape"),
-    "Timeline": ("replayer.timeline", "Timeline"),
-    "extract": ("replayer.extraction.extract", "extract"),
-    "open": ("replayer.timeline", "Timeline"),
-    "samples": ("replayer.extraction.streaming", "samples"),
+_LATER = {  # Imported when they are first asked for.
+    "Dataset": "replayer.extraction.reading",
+    "Report": "replayer.verify",
+    "SeekReport": "replayer.timeline",
+    "SyncTest": "replayer.desync.hidden_state.sync_test",
+    "Tail": "replayer.tail",
+    "Tape": "replayer.tape",
+    "Timeline": "replayer.timeline",
+    "extract": "replayer.extraction.extract",
+    "open": "replayer.timeline:Timeline",
+    "samples": "replayer.extraction.streaming",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only for what comes later
-
-    module, own_name = _LATER[name]
-    return getattr(import_module(module), own_name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

@@ -9,7 +9,7 @@ from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.block import Kind
 from recorder.format.events import EventsOfTicks, decode_events
 from recorder.format.limits import EVENTS_PAYLOAD_BYTES_MAX
-from recorder.format.places import TICK_MAX, OptionalBlock, optional_blocks
+from recorder.format.places import TICK_MAX, OptionalBlock, blocks_of
 from recorder.format.recording import Recording
 
 Ranges = list[tuple[int, int]]
@@ -17,8 +17,7 @@ Ranges = list[tuple[int, int]]
 
 def event_blocks(recording: Recording) -> list[OptionalBlock]:
     """The EVENTS blocks of a tape by their first ticks, of equal ones in file order; their content is not read."""
-    blocks = recording.believing_index(lambda: optional_blocks(recording.segments))
-    return sorted((one for one in blocks if one.entry.kind == Kind.EVENTS), key=lambda one: one.entry.first_tick)
+    return blocks_of(recording, Kind.EVENTS)
 
 
 def stored_events(recording: Recording, first_tick: int = 0, last_tick: int = TICK_MAX) -> Iterator[EventsOfTicks]:

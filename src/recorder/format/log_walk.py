@@ -20,7 +20,7 @@ from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.block import Kind
 from recorder.format.change_log import ChangeBlock, decode_changes
 from recorder.format.links import Linker
-from recorder.format.places import KeyframePlace, OptionalBlock, optional_blocks
+from recorder.format.places import KeyframePlace, OptionalBlock, blocks_of
 from sim.kernel.hashing import hash_arena
 from sim.kernel.state import Snapshot, make_arena
 from sim.kernel.tick_changes import flat_words
@@ -100,8 +100,7 @@ class ChangeLog:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        found = recording.believing_index(lambda: optional_blocks(recording.segments))
-        self._blocks = sorted((one for one in found if one.entry.kind == Kind.CHANGES), key=_by_tick)
+        self._blocks = blocks_of(recording, Kind.CHANGES)
         self._starts = [one.entry.first_tick for one in self._blocks]
         self._decoded: OrderedDict[int, ChangeBlock] = OrderedDict()
         self._decoded_bytes = 0
@@ -298,7 +297,3 @@ class ChangeLog:
         reached = Snapshot(walk.layout, walk.arena)
         self._known = [*known, (tick, reached)]
         return Reached(tick, reached, reached.hash(), start_tick, tick - start_tick)
-
-
-def _by_tick(block: OptionalBlock) -> int:
-    return block.entry.first_tick
