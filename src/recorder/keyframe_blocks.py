@@ -7,13 +7,15 @@ from recorder.format.encoder import Piece, SeqReference, delta_pieces, full_piec
 from recorder.format.keyframe import Changes, apply_changes, encode_delta, encode_full
 from recorder.jobs import Baseline, KeyframeJob
 
+WORN_BYTES_MIN = 16 << 10  # Of smaller full keyframes nobody would notice the bytes; which of them are full is regular.
+
 
 class KeyframeBlocks:
     """Knows the last full keyframe of the tape.
 
     Attributes:
         full_count, delta_count: made so far.
-        is_worn: whether the deltas since the last full keyframe take as many bytes as it does.
+        is_worn: whether the deltas since the last full keyframe take as many bytes as it does, and these are worth it.
     """
 
     def __init__(self, buffers: Buffers) -> None:
@@ -71,7 +73,7 @@ class KeyframeBlocks:
         # fewest if they grow evenly: with F bytes for it and d, 2d, 3d ... for n deltas, (F + d n² / 2) / n is least
         # where d n² / 2 is F.
         self._delta_bytes += sum(piece.stored_bytes for piece in pieces)
-        self.is_worn = self._delta_bytes >= self._full_bytes
+        self.is_worn = self._delta_bytes >= self._full_bytes >= WORN_BYTES_MIN
         return pieces
 
     def _give_back(self, changes: Changes) -> None:

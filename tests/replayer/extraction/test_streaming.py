@@ -14,12 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import replayer
+from recorder.format.block import Kind
 from replayer.extraction.extract import extract
 from replayer.extraction.request import ExtractionError
 from replayer.extraction.shuffling import ShuffleBuffer, in_batches
 from sim import Field, Schema, State
 
 from oracle.live_runs import Live, record_live
+from oracle.repair_runs import all_blocks, destroy
 from small_worlds import Herd, Walkers
 
 pytestmark = pytest.mark.share(0.4)
@@ -195,9 +197,8 @@ def test_batches_have_memory_of_their_own() -> None:
 
 def test_what_is_missing_is_left_out_and_said(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
     path, live, _ = walkers
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0x40
-    (tmp_path / "hurt.tape").write_bytes(data)
+    frames = [block for block in all_blocks(path) if block.kind == Kind.FRAMES]
+    (tmp_path / "hurt.tape").write_bytes(destroy(path.read_bytes(), frames[len(frames) // 2], "payload"))
     rows = replayer.samples(tmp_path / "hurt.tape", world=Walkers, table="states", fields="x", shard=(0, 1))
     found = {int(row["tick"]): row["x"] for row in rows}
     missing = [tick for _, one in rows.missing for tick in range(one.first_tick, one.last_tick + 1)]
@@ -258,6 +259,7 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
 LAZY = """
 import sys
 import replayer
+from recorder.format.block import Kind
 assert "samples" in replayer.__all__
 loaded = [name for name in sys.modules if name.partition(".")[0] in ("torch", "pyarrow", "xarray")]
 assert not loaded and "replayer.extraction.streaming" not in sys.modules, loaded
