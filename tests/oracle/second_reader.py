@@ -183,13 +183,15 @@ def read_keyframe(payload: bytes, full: Any) -> Any:
     layout, size, seed = lay_out(head["schema"], head["capacities"]) if full is None else (full.layout, 0, full.seed)
     arena = np.zeros(size, np.uint8) if full is None else np.frombuffer(full.arena, np.uint8).copy()
     place = 0
-    for name, _, row_count, index_bytes, value_bytes in head["sections"]:
+    for name, encoding, row_count, index_bytes, value_bytes in head["sections"]:
         _, _, rows, row_bytes, offset = layout[name]
         field = arena[offset : offset + rows * row_bytes].reshape(rows, row_bytes)
         index = np.frombuffer(bodies[place : place + index_bytes], np.uint8)
         place += index_bytes + value_bytes
         values = np.frombuffer(bodies[place - value_bytes : place], np.uint8)
         if full is None:
+            item = np.dtype(layout[name][0]).itemsize  # 2 is SHUFFLED.
+            values = values.reshape(item, -1).T if encoding == 2 else values
             field[:] = values.reshape(rows, row_bytes)
         elif 4 * row_count < -(-rows // 8):  # Rows as distances where that is shorter than a bitmap.
             field[index.view("<u4").cumsum()] ^= values.reshape(row_bytes, row_count).T

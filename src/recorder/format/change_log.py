@@ -38,6 +38,7 @@ import numpy.typing as npt
 
 from recorder.errors import CorruptError
 from recorder.format.limits import BLOCK_TICKS_MAX, KEYFRAME_RAW_BYTES_MAX
+from recorder.format.shuffling import shuffled, unshuffled
 from sim.kernel.changes import word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot
@@ -166,17 +167,6 @@ def _same_places(columns: Columns, written: Sequence[Columns]) -> int:
         ):
             return place
     return _NO_SECTION
-
-
-def shuffled(words: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The first bytes of all, then the second bytes of all, and so on."""
-    return np.ascontiguousarray(words.view(np.uint8).reshape(len(words), words.itemsize).T).reshape(-1)
-
-
-def unshuffled(content: npt.NDArray[np.uint8], word_bytes: int) -> Words:
-    """The words of which these are the shuffled bytes."""
-    whole = np.ascontiguousarray(content.reshape(word_bytes, -1).T).reshape(-1)
-    return whole.view(f"<u{word_bytes}")
 
 
 # --- reading

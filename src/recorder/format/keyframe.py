@@ -10,13 +10,14 @@ Head, a map:
 
 Encodings of a section:
     RAW        all bytes of the field; row_count is the field's, index_bytes is 0
+    SHUFFLED   the same, byte-shuffled: the first bytes of all its numbers, then the second bytes of all, and so on
     XOR_ROWS   row numbers, then the rows XORed with the baseline's, byte-shuffled: the first bytes of all rows, then
                the second bytes of all rows, and so on. Row numbers are either a bitmap of the field's rows (bit 0 of
                byte 0 is row 0) or, where that is shorter, the distances from one number to the next as u32,
                the first one from 0. index_bytes tells which: a bitmap has ceil(rows of the field / 8) bytes.
 
 Invariants:
-    1. A full keyframe has every field, RAW. A delta has exactly the rows whose bytes differ from its baseline.
+    1. A full keyframe has every field, RAW or SHUFFLED. A delta has exactly the rows whose bytes differ from its baseline.
     2. A decoded state hashes to state_hash, or it is not returned.
 """
 
@@ -33,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError
+from recorder.format.shuffling import pays, planes, shuffled
 from sim.kernel.changes import Rows, comparable, word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
@@ -48,6 +50,7 @@ class Encoding(enum.IntEnum):
 
     RAW = 0
     XOR_ROWS = 1
+    SHUFFLED = 2
 
 
 @attrs.frozen(eq=False)
@@ -110,7 +113,13 @@ def _take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
 def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
     """The payload of a full keyframe."""
     layout = snapshot.layout
-    sections = [[slot.name, int(Encoding.RAW), slot.row_count, 0, slot.size_bytes] for slot in layout.slots.values()]
+    sections, bodies = [], []
+    for slot in layout.slots.values():
+        field, number_bytes = snapshot.arena[slot.offset : slot.offset + slot.size_bytes], slot.dtype.itemsize
+        shuffles = pays(field, number_bytes)
+        bodies.append(shuffled(field.view(f"V{number_bytes}")).data if shuffles else field.data)
+        encoding = Encoding.SHUFFLED if shuffles else Encoding.RAW
+        sections.append([slot.name, int(encoding), slot.row_count, 0, slot.size_bytes])
     head = {
         "tick": tick,
         "state_hash": state_hash,
@@ -118,7 +127,6 @@ def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
         "capacities": dict(layout.capacities),
         "sections": sections,
     }
-    bodies = [snapshot.arena[slot.offset : slot.offset + slot.size_bytes].data for slot in layout.slots.values()]
     return _join(head, bodies)
 
 
@@ -199,12 +207,16 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
         raise CorruptError(offset, "a full keyframe without all of its fields")
     for section in sections:
         size_bytes = layout.slots[section.field].size_bytes
-        if section.encoding != Encoding.RAW or section.value_bytes != size_bytes or section.index_bytes:
+        known = section.encoding in (Encoding.RAW, Encoding.SHUFFLED)
+        if not known or section.value_bytes != size_bytes or section.index_bytes:
             raise CorruptError(
                 offset, f"field {section.field} of a full keyframe has another size than its schema says"
             )
     arena = make_arena(layout.size_bytes)
-    places = [arena[slot.offset : slot.offset + slot.size_bytes] for slot in layout.slots.values()]
+    places: list[Bytes] = []
+    for section, slot in zip(sections, layout.slots.values(), strict=True):
+        field = arena[slot.offset : slot.offset + slot.size_bytes]
+        places += planes(field, slot.dtype.itemsize) if section.encoding == Encoding.SHUFFLED else [field]
     begin = _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]
     if not _fill(places, chain([start[begin:]], coming)):
         raise CorruptError(offset, "a full keyframe whose fields take another number of bytes than it has")
@@ -233,7 +245,9 @@ def _fill(places: Sequence[Bytes], pieces: Iterable[bytes]) -> bool:
             if number == len(places):
                 return False
             size = min(len(left) - used, len(places[number]) - place)
-            places[number][place : place + size] = left[used : used + size]
+            part = left[used : used + size]
+            if places[number].strides[0] == 1 or part.any():  # Of shuffled numbers many bytes are 0, as memory is.
+                places[number][place : place + size] = part
             used, place = used + size, place + size
     return all(not len(one) for one in places[number + 1 :]) and (not places or place == len(places[number]))
 

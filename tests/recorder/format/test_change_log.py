@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recorder.errors import CorruptError
-from recorder.format.change_log import ChangeEncoder, decode_changes, shuffled, unshuffled
+from recorder.format.change_log import ChangeEncoder, decode_changes
+from recorder.format.shuffling import shuffled, unshuffled
 from sim import Field, Schema, State
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.tick_changes import MarkedTicks, MarkedWords, ScannedTicks, flat_words
