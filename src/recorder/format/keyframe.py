@@ -24,6 +24,7 @@ Invariants:
 from __future__ import annotations
 
 import enum
+import functools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -198,7 +199,7 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
     start = _whole_head(coming)
     head, sections = _read_head(start, offset)
     try:
-        layout = make_layout(schema_from_plain(head["schema"]), head["capacities"])
+        layout = _layout_of(encode_plain(head["schema"]), encode_plain(head["capacities"]))
         if layout.size_bytes > bytes_max + 64 * len(layout.slots):  # 64: the arena's padding after each field.
             raise ValueError(f"at most {bytes_max} bytes for a state of {layout.size_bytes}")
     except (KeyError, ValueError, TypeError) as error:
@@ -221,6 +222,12 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
     if not _fill(places, chain([start[begin:]], coming)):
         raise CorruptError(offset, "a full keyframe whose fields take another number of bytes than it has")
     return _checked(head, Snapshot(layout, arena), offset)
+
+
+@functools.lru_cache(maxsize=64)  # Keyframes of a tape have a few layouts; making one takes longer than a small state.
+def _layout_of(schema: bytes, capacities: bytes) -> Layout:
+    """Of a schema and capacities as in a head, encoded. Raises as schema_from_plain and make_layout do."""
+    return make_layout(schema_from_plain(decode_plain(schema)), decode_plain(capacities))
 
 
 def _whole_head(pieces: Iterator[bytes]) -> bytes:
