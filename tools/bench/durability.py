@@ -62,7 +62,7 @@ class Way:
     """
 
     name: str
-    timed: Timed
+    timed: workloads.Timed
     step: Step
     finish: Callable[[], None]
     beyond_us: list[float] = attrs.field(factory=list)
@@ -80,31 +80,20 @@ class Way:
                     self.beyond_us.append((whole - self.timed.step_ns) / 1e3)
 
 
-class Timed:
-    """A simulation whose own time is known after each step."""
-
-    def __init__(self) -> None:
-        self.inner = workloads.Entities("S")
-        self.state = self.inner.state
-        self.marks_writes = True
-        self.step_ns = 0
-
-    def step(self, inputs: Any) -> None:
-        """Step and keep the time."""
-        start = time.perf_counter_ns()
-        self.inner.step(inputs)
-        self.step_ns = time.perf_counter_ns() - start
+def a_world() -> workloads.Timed:
+    """The workload S."""
+    return workloads.Timed(workloads.make("S"))
 
 
 def alone(_: Path) -> Way:
     """The step and nothing else."""
-    timed = Timed()
+    timed = a_world()
     return Way("no recorder", timed, lambda inputs, _: timed.step(inputs), lambda: None)
 
 
 def floor(path: Path) -> Way:
     """What T1 is a multiple of: hash, encode, checksum, one store into mapped memory."""
-    timed, encoder, size = Timed(), msgpack.Packer(), 1 << 20
+    timed, encoder, size = a_world(), msgpack.Packer(), 1 << 20
     file = path.open("w+b")
     file.truncate(size)
     memory = mmap.mmap(file.fileno(), size)
@@ -126,7 +115,7 @@ def ours(**settings: Any) -> Callable[[Path], Way]:
     """This recorder with some settings."""
 
     def make(path: Path) -> Way:
-        timed = Timed()
+        timed = a_world()
         tape = recorder.Recorder(path, timed, keyframe_interval_ticks=KEYFRAME_INTERVAL, **settings)
         name = ", ".join(f"{key}={value}" for key, value in settings.items())
         return Way(f"ours, {name}", timed, lambda inputs, _: tape.step(inputs), tape.close)
@@ -136,7 +125,7 @@ def ours(**settings: Any) -> Callable[[Path], Way]:
 
 def sqlite(path: Path) -> Way:
     """A row and a commit a tick."""
-    timed, encoder = Timed(), msgpack.Packer()
+    timed, encoder = a_world(), msgpack.Packer()
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("PRAGMA synchronous=OFF")
@@ -164,8 +153,7 @@ WAYS: dict[str, Callable[[Path], Way]] = {
 
 def measure(folder: Path, ticks: int) -> list[Way]:
     """All ways, in turns."""
-    random = np.random.Generator(np.random.PCG64(7))
-    given = [workloads.orders(random) for _ in range(500)]
+    given = workloads.many_orders()
     ways = [make(folder / f"{key}.tape") for key, make in WAYS.items()]
     slices = ticks // SLICE_TICKS + WARM_UP_SLICES
     for number in track(range(slices), "measuring", console=Console(stderr=True), transient=True):

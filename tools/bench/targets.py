@@ -59,20 +59,6 @@ class Line:
     met: bool = attrs.field(converter=bool)  # NumPy has truth values of its own.
 
 
-class Timed:
-    """A workload whose own time is known after each step."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner, self.state, self.marks_writes = inner, inner.state, inner.marks_writes
-        self.step_ns = 0
-
-    def step(self, inputs: Any) -> None:
-        """Step and keep the time."""
-        start = time.perf_counter_ns()
-        self.inner.step(inputs)
-        self.step_ns = time.perf_counter_ns() - start
-
-
 @attrs.frozen
 class Run:
     """What recording a workload cost, in µs beyond the step.
@@ -93,9 +79,8 @@ class Run:
 
 def record(path: Path, name: str, *, marks: bool = True, **settings: Any) -> Run:
     """Record a workload; behind some of its ticks the state is copied and hashed, as a measure."""
-    timed = Timed(workloads.make(name, marks_writes=marks))
-    random = np.random.Generator(np.random.PCG64(7))
-    given = [workloads.orders(random) for _ in range(200)]
+    timed = workloads.Timed(workloads.make(name, marks_writes=marks))
+    given = workloads.many_orders(200)
     ticks: list[float] = []
     keyframes: list[float] = []
     copies: list[float] = []

@@ -9,6 +9,7 @@ generator's state lies in the state, so that the workloads can be replayed.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,28 @@ def make(name: str, *, marks_writes: bool = True) -> Any:
     return Grid(marks_writes=marks_writes) if name == "G" else Entities(name, marks_writes=marks_writes)
 
 
+class Timed:
+    """A simulation whose own time is known after each step, so that the rest can be told from it."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.state = inner, inner.state
+        self.marks_writes = inner.marks_writes
+        self.step_ns = 0
+
+    def step(self, inputs: Any) -> None:
+        """Step and keep the time."""
+        start = time.perf_counter_ns()
+        self.inner.step(inputs)
+        self.step_ns = time.perf_counter_ns() - start
+
+
 def orders(random: np.random.Generator) -> list[list[int]]:
     """The inputs of one tick: 5 to 20 orders of [kind, actor, target, x, y]."""
     made: list[list[int]] = random.integers(0, 1000, (int(random.integers(5, 21)), 5)).tolist()
     return made
+
+
+def many_orders(count: int = 500) -> list[list[list[int]]]:
+    """The inputs of so many ticks, the same for everybody."""
+    random = np.random.Generator(np.random.PCG64(7))
+    return [orders(random) for _ in range(count)]
