@@ -36,7 +36,30 @@ GRID, DISC_RADIUS, GRID_SHARE = 512, 16, 0.05
 LAYERS = ("plant", "signal", "toxin", "ienergy", "iflow", "istock")
 
 
-class Entities:
+class KeepsRandom:
+    """Keeps the random generator's state in the field rng."""
+
+    random: np.random.Generator
+    state: State
+
+    def _keep_random(self) -> None:
+        kept: Any = self.random.bit_generator.state
+        inner = kept["state"]
+        words = [part for value in (inner["state"], inner["inc"]) for part in (value & WORD, value >> 64)]
+        self.state["rng"][:] = [*words, kept["has_uint32"], kept["uinteger"]]
+
+    def after_restore(self) -> None:
+        """Take the generator's state from the arena."""
+        words = [int(word) for word in self.state["rng"]]
+        self.random.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": words[0] | words[1] << 64, "inc": words[2] | words[3] << 64},
+            "has_uint32": words[4],
+            "uinteger": words[5],
+        }
+
+
+class Entities(KeepsRandom):
     """One of the workloads; marks its writes if marks_writes is set."""
 
     def __init__(self, name: str, *, marks_writes: bool = True, seed: int = 1) -> None:
@@ -60,22 +83,6 @@ class Entities:
         state["target"][:], state["alive"][:] = random.integers(-1, n, n), random.random(n) < 0.97
         state["heat"][:], state["angle"][:] = random.random(n) * 20, random.random(n) * 6.28
 
-    def _keep_random(self) -> None:
-        kept: Any = self.random.bit_generator.state
-        inner = kept["state"]
-        words = [part for value in (inner["state"], inner["inc"]) for part in (value & WORD, value >> 64)]
-        self.state["rng"][:] = [*words, kept["has_uint32"], kept["uinteger"]]
-
-    def after_restore(self) -> None:
-        """Take the generator's state from the arena."""
-        words = [int(word) for word in self.state["rng"]]
-        self.random.bit_generator.state = {
-            "bit_generator": "PCG64",
-            "state": {"state": words[0] | words[1] << 64, "inc": words[2] | words[3] << 64},
-            "has_uint32": words[4],
-            "uinteger": words[5],
-        }
-
     def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
         """Move some entities, and change one more number of each."""
         random, state = self.random, self.state
@@ -95,7 +102,7 @@ class Entities:
             state.mark("rng")
 
 
-class Grid:
+class Grid(KeepsRandom):
     """The workload G; marks its writes if marks_writes is set."""
 
     def __init__(self, *, marks_writes: bool = True, seed: int = 2) -> None:
@@ -106,6 +113,7 @@ class Grid:
             Schema(
                 *(Field(name, "f8" if number < 3 else "i8", shape) for number, name in enumerate(LAYERS)),
                 Field("places", "i8", (max(1, int(GRID_SHARE * GRID * GRID / (np.pi * DISC_RADIUS**2))), 2)),
+                Field("rng", "u8", (6,)),
             )
         )
         for name in LAYERS:
@@ -114,6 +122,7 @@ class Grid:
         state["places"][:] = random.integers(DISC_RADIUS, GRID - DISC_RADIUS, state["places"].shape)
         rows, columns = np.mgrid[-DISC_RADIUS : DISC_RADIUS + 1, -DISC_RADIUS : DISC_RADIUS + 1]
         self.disc = rows * rows + columns * columns <= DISC_RADIUS**2
+        self._keep_random()
 
     def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
         """Let the discs drift, and change three layers under them."""
@@ -128,10 +137,12 @@ class Grid:
         plant[cells] = np.maximum(0, plant[cells] * 0.95 - 0.01)
         signal[cells] = signal[cells] * 0.9 + random.random(len(cells)) * 0.1
         energy[cells] += random.integers(-3, 4, len(cells)) * 256
+        self._keep_random()
         if self.marks_writes:
             for name in ("plant", "signal", "ienergy"):
                 state.mark(name, cells)
             state.mark("places")
+            state.mark("rng")
 
 
 def make(name: str, *, marks_writes: bool = True) -> Any:
