@@ -8,8 +8,7 @@ process, so that a drift of the machine hits all alike. Beside them:
     SQLite, commit a tick   the same frames as rows, WAL, synchronous=OFF: what survives kill -9 elsewhere
 
 T1: cost beyond the step, wanted at most 4 µs, or 2.5 times the floor. T1b: the hashes of the fields in each frame, the
-difference to blame=none, wanted at most 1.5 µs. T7: the whole tick against the tick without a
-recorder, wanted at most 1.15 times in the mean.
+difference to blame=none, wanted at most 1.5 µs. For what the writer's thread does to whole ticks see ticks.py.
 
     python tools/bench/durability.py [--json FILE] [--markdown FILE] [--ticks N]
 """

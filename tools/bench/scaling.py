@@ -27,6 +27,7 @@ from typing import Any
 import attrs
 import msgpack
 import numpy as np
+import numpy.typing as npt
 import tables
 import turns
 import workloads
@@ -61,9 +62,13 @@ class Cells:
         random = np.random.Generator(np.random.PCG64(1))
         self.state["cells"][:] = np.arange(count) % 1000 * 256
         sets = max(2, min(64, INDEX_SETS_BYTES // (8 * changed)))
-        few = changed * 20 < count
-        draw = partial(random.integers, 0, count, changed) if few else partial(random.permutation, count)
-        self.sets = [np.unique(draw()[:changed]) for _ in range(sets)]
+        self.sets = [self._draw(random, count, changed) for _ in range(sets)]
+
+    @staticmethod
+    def _draw(random: np.random.Generator, count: int, changed: int) -> npt.NDArray[np.int64]:
+        if changed * 20 < count:  # So many that to shuffle all of them would take long.
+            return np.unique(random.integers(0, count, changed))
+        return np.sort(random.permutation(count)[:changed])
 
     def step(self, _: Any) -> None:
         """Add to some of the numbers."""
@@ -177,7 +182,13 @@ def record_cells(path: Path, world: Cells, ticks: int, interval: int, mode: Any)
                 size = path.stat().st_size
     p50, p99 = np.percentile(ticks_us, [50, 99]).tolist()
     whole = statistics.median(keyframes_us[1::2] or keyframes_us)
-    return {"p50": p50, "p99": p99, "delta": statistics.median(keyframes_us[::2]), "full": whole, "bytes": (size - start_bytes) / ticks}
+    return {
+        "p50": p50,
+        "p99": p99,
+        "delta": statistics.median(keyframes_us[::2]),
+        "full": whole,
+        "bytes": (size - start_bytes) / ticks,
+    }
 
 
 def seek_log_ms(path: Path, ticks: int) -> float:
@@ -191,19 +202,24 @@ def seek_log_ms(path: Path, ticks: int) -> float:
     return statistics.median(found)
 
 
+def hash_and_copy_us(world: Cells) -> tuple[float, float]:
+    """Of the whole state, right behind steps."""
+    arena, hashed, copied = world.state.arena, [], []
+    spare = arena.copy()
+    for _ in range(20):
+        world.step(None)
+        hashed.append(timed_us(partial(xxhash.xxh3_64_intdigest, arena.data)))
+        copied.append(timed_us(partial(np.copyto, spare, arena)))
+    return statistics.median(hashed), statistics.median(copied)
+
+
 def measure_size(path: Path, size: float) -> Point:
     """One size of the state."""
     size_bytes = int(size)
     ticks = int(min(2000, max(60, 2e10 / size_bytes)))
     interval = ticks // 6
     world = Cells(size_bytes, SIZED_CHANGED)
-    spare = world.state.arena.copy()
-    hashed, copied = [], []
-    for _ in range(20):
-        world.step(None)
-        hashed.append(timed_us(lambda: xxhash.xxh3_64_intdigest(world.state.arena.data)))
-        copied.append(timed_us(lambda: np.copyto(spare, world.state.arena)))
-    del spare
+    hash_us, copy_us = hash_and_copy_us(world)
     before = turns.rss_bytes()
     events = record_cells(path, world, ticks, interval, "events")
     extra = turns.rss_bytes("VmHWM") - before
@@ -214,8 +230,8 @@ def measure_size(path: Path, size: float) -> Point:
     changes = record_cells(path, world, ticks, interval, "changes")
     return {
         "state, bytes": size_bytes,
-        "a hash, µs": statistics.median(hashed),
-        "a copy, µs": statistics.median(copied),
+        "a hash, µs": hash_us,
+        "a copy, µs": copy_us,
         "µs a tick, p50": events["p50"],
         "p99": events["p99"],
         "mode changes, p50": changes["p50"],

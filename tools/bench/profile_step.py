@@ -1,0 +1,336 @@
+"""Where each microsecond of Recorder.step goes: the workload S, in situ, right after the real step.
+
+The names that Recorder.step calls are put behind a timer, one stage each; the rest of the time inside of Recorder.step is
+its own. A timer costs something, too: what of it falls into the stage is measured by a stage that does nothing and taken
+off each, what falls outside is taken off the rest. Slices with and without timers take turns, so that what is left of the
+timers shows: the sum of the stages beside the whole step untimed. Beside each stage is what it can hardly do without,
+the bare call, measured in the same place of other slices: right after a real step.
+
+    python tools/bench/profile_step.py [--workload S] [--ticks N] [--json FILE] [--markdown FILE] [--plot FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import google_crc32c
+import msgpack
+import numpy as np
+import tables
+import workloads
+import xxhash
+from rich.console import Console
+from rich.progress import track
+
+import recorder.recorder
+from recorder import Recorder
+from recorder.journal import Journal
+from recorder.keyframes import Keyframes
+from recorder.writer import Writer
+from sim import State
+
+SLICE_TICKS, TICKS, INTERVAL = 250, 12_000, 300
+WARM_UP_SLICES = 6
+
+
+@attrs.frozen
+class Stage:
+    """One thing that Recorder.step calls.
+
+    Attributes:
+        what: in words.
+        holder, name: where the name is looked up.
+        bare: of which bare call this is made, in words; empty if there is none.
+    """
+
+    what: str
+    holder: Any
+    name: str
+    bare: str = ""
+
+
+STEP = Stage("the simulation's step", workloads.Timed, "step")
+STAGES = (
+    STEP,
+    Stage("inputs to MessagePack, refused if they would not come back", recorder.recorder, "encode_inputs", "pack"),
+    Stage("hash of the whole state", State, "hash", "hash"),
+    Stage("16 bits of the hash of each field", State, "field_hashes"),
+    Stage("the frame's bytes", recorder.recorder, "encode_frame"),
+    Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
+    Stage("the frame to the writer's thread", Writer, "put_frame", "append"),
+    Stage("whether a segment or a keyframe is due", Keyframes, "add_frame"),
+)
+REST = "the rest of Recorder.step"
+BARE = {
+    "pack": "msgpack.Packer.pack of the orders",
+    "hash": "xxh3 of the arena",
+    "store": "CRC32C and a store into memory",
+    "append": "deque.append",
+}
+
+
+class Timers:
+    """Puts stages behind timers, and takes them away again."""
+
+    def __init__(self) -> None:
+        self.spent_ns = [0] * len(STAGES)
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """While this lasts. Raises AttributeError if a stage is no longer called by that name."""
+        known = [getattr(stage.holder, stage.name) for stage in STAGES]
+        for number, (stage, function) in enumerate(zip(STAGES, known, strict=True)):
+            setattr(stage.holder, stage.name, self.behind(number, function))
+        try:
+            yield
+        finally:
+            for stage, function in zip(STAGES, known, strict=True):
+                setattr(stage.holder, stage.name, function)
+
+    def behind(self, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that takes down how long this one takes."""
+        spent, clock = self.spent_ns, time.perf_counter_ns
+
+        def timed(*given: Any) -> Any:
+            start = clock()
+            result = function(*given)
+            spent[number] += clock() - start
+            return result
+
+        return timed
+
+
+@attrs.frozen
+class OwnCost:
+    """Of a timer, in ns.
+
+    Attributes:
+        inside: counted to the stage.
+        outside: not counted there, so to the rest.
+    """
+
+    inside: float
+    outside: float
+
+
+def own_cost(timers: Timers) -> OwnCost:
+    """By a stage that does nothing, beside the same call without a timer."""
+
+    def nothing(*_: Any) -> None:
+        return None
+
+    timed, inside, whole, plain = timers.behind(0, nothing), [], [], []
+    for _ in range(2000):
+        timers.spent_ns[0] = 0
+        start = time.perf_counter_ns()
+        timed(1, 2)
+        whole.append(time.perf_counter_ns() - start)
+        inside.append(timers.spent_ns[0])
+        start = time.perf_counter_ns()
+        nothing(1, 2)
+        plain.append(time.perf_counter_ns() - start)
+    timers.spent_ns[0] = 0
+    middle = statistics.median
+    # A call that does nothing is inside of the stage and in the plain call, too: only what is beyond it is the timer's.
+    clock_ns = middle(_clock_ns() for _ in range(2000))
+    call_ns = middle(plain) - clock_ns
+    return OwnCost(middle(inside) - call_ns, middle(whole) - clock_ns - middle(inside))
+
+
+def _clock_ns() -> int:
+    start = time.perf_counter_ns()
+    return time.perf_counter_ns() - start
+
+
+@attrs.define
+class Found:
+    """What was measured.
+
+    Attributes:
+        stages: µs of each stage and of the rest, tick by tick, timers taken off.
+        untimed: µs of Recorder.step beyond the simulation's step, in slices without timers.
+        bare: µs of the bare calls.
+    """
+
+    stages: dict[str, list[float]] = attrs.field(factory=dict)
+    untimed: list[float] = attrs.field(factory=list)
+    bare: dict[str, list[float]] = attrs.field(factory=dict)
+
+
+class Run:
+    """One recording, of which slices are measured in one of three ways."""
+
+    def __init__(self, folder: Path, workload: str) -> None:
+        self.world = workloads.Timed(workloads.make(workload))
+        self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL)
+        self.given = workloads.many_orders(8000)
+        self.timers, self.found = Timers(), Found()
+        self.found.stages = {what: [] for what in (*(stage.what for stage in STAGES), REST)}
+        self.cost = own_cost(self.timers)
+        self.packer, self.memory, self.deque = msgpack.Packer(), bytearray(1 << 16), deque[bytes](maxlen=1000)
+        self.found.bare = {name: [] for name in BARE}
+
+    def timed(self, *, keep: bool) -> None:
+        """A slice with timers."""
+        with self.timers.on():
+            for _ in range(SLICE_TICKS):
+                spent = self.timers.spent_ns
+                spent[:] = [0] * len(spent)
+                orders = self.given[(self.tape.tick + 1) % 8000]
+                start = time.perf_counter_ns()
+                self.tape.step(orders)
+                whole = time.perf_counter_ns() - start
+                if keep and self.tape.tick % INTERVAL:
+                    self._take(spent, whole)
+
+    def _take(self, spent: list[int], whole: int) -> None:
+        called = [number for number, ns in enumerate(spent) if ns]
+        for number in called:
+            self.found.stages[STAGES[number].what].append(max(0.0, spent[number] - self.cost.inside) / 1e3)
+        rest = whole - sum(spent) - self.cost.outside * len(called)
+        self.found.stages[REST].append(rest / 1e3)
+
+    def untimed(self, *, keep: bool) -> None:
+        """A slice without."""
+        for _ in range(SLICE_TICKS):
+            orders = self.given[(self.tape.tick + 1) % 8000]
+            start = time.perf_counter_ns()
+            self.tape.step(orders)
+            whole = time.perf_counter_ns() - start
+            if keep and self.tape.tick % INTERVAL:
+                self.found.untimed.append((whole - self.world.step_ns) / 1e3)
+
+    def bare(self, *, keep: bool) -> None:
+        """A slice of bare calls behind real steps, which are recorded nowhere: the tape goes on from the state after."""
+        encoded = b""
+        for number in range(SLICE_TICKS):
+            self.world.step(None)
+            arena, orders = self.world.state.arena, self.given[number]
+            clock = time.perf_counter_ns
+            at = [clock()]
+            xxhash.xxh3_64_intdigest(arena.data)
+            at.append(clock())
+            encoded = self.packer.pack(orders)
+            at.append(clock())
+            self.memory[: len(encoded)] = encoded
+            google_crc32c.value(encoded)
+            at.append(clock())
+            self.deque.append(encoded)
+            at.append(clock())
+            if keep:
+                took = np.diff(at) / 1e3 - self.clock_us
+                for name, one in zip(("hash", "pack", "store", "append"), took.tolist(), strict=True):
+                    self.found.bare[name].append(max(0.0, one))
+
+    @property
+    def clock_us(self) -> float:
+        """Of reading the clock."""
+        if not hasattr(self, "_clock_us"):
+            self._clock_us = statistics.median(_clock_ns() for _ in range(2000)) / 1e3
+        return self._clock_us
+
+
+def measure(folder: Path, workload: str, ticks: int) -> Found:
+    """All three ways, in turns; bare calls on a run of their own."""
+    run, other_folder = Run(folder, workload), folder / "other"
+    other_folder.mkdir()
+    other = Run(other_folder, workload)
+    ways = [run.timed, run.untimed, other.bare]
+    slices = max(3, ticks // SLICE_TICKS) + WARM_UP_SLICES
+    for number in track(range(slices), "measuring", console=Console(stderr=True), transient=True):
+        for way in ways[number % 3 :] + ways[: number % 3]:
+            way(keep=number >= WARM_UP_SLICES)
+    run.tape.close()
+    other.tape.close()
+    run.found.bare = other.found.bare
+    return run.found
+
+
+def rows_of(found: Found) -> list[tables.Row]:
+    """The table: each stage but the simulation's own step."""
+    rows: list[tables.Row] = []
+    stages = {what: times for what, times in found.stages.items() if what != STEP.what and times}
+    total = sum(statistics.median(times) for times in stages.values())
+    kinds = {stage.what: stage.bare for stage in STAGES}
+    for what, times in stages.items():
+        p50, p99 = np.percentile(times, [50, 99]).tolist()
+        bare = kinds.get(what, "")
+        rows.append(
+            {
+                "stage": what,
+                "µs p50": p50,
+                "p99": p99,
+                "share": f"{p50 / total:.0%}",
+                "bare call, µs p50": statistics.median(found.bare[bare]) if bare else None,
+                "which": BARE.get(bare, "–"),
+            }
+        )
+    p50, p99 = np.percentile(found.untimed, [50, 99]).tolist()
+    rows.append({"stage": "sum of the stages", "µs p50": total} | _blank())
+    rows.append({"stage": "the whole beyond the step, without timers", "µs p50": p50} | _blank() | {"p99": p99})
+    return rows
+
+
+def _blank() -> tables.Row:
+    return {"p99": None, "share": None, "bare call, µs p50": None, "which": None}
+
+
+def plot(rows: list[tables.Row], folder: Path) -> None:
+    """A bar a stage."""
+    plt = tables.pyplot()
+    stages = [row for row in reversed(rows) if row["share"] is not None]
+    figure, axis = plt.subplots(figsize=(8, 0.34 * len(stages) + 0.8))
+    for place, row in enumerate(stages):
+        axis.barh(place, row["µs p50"], color=tables.OURS, height=0.6)
+        bare = row["bare call, µs p50"]
+        if bare is not None:
+            axis.plot([bare, bare], [place - 0.36, place + 0.36], color="black", lw=1.5)
+        end = max(row["µs p50"], bare or 0)
+        axis.annotate(
+            f"{tables.shown(row['µs p50'])} µs",
+            (end, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7,
+        )
+    axis.set_yticks(range(len(stages)), [row["stage"] for row in stages])
+    axis.set_xlabel("µs, p50; black: the bare call")
+    axis.margins(x=0.12)
+    axis.set_xlim(left=0)
+    figure.tight_layout()
+    tables.save_picture(figure, folder, "step-profile")
+    plt.close(figure)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", choices=("S", "M", "G", "L"), default="S")
+    parser.add_argument("--ticks", type=int, default=TICKS, help="of each of the three ways")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
+    parser.add_argument("--plot", type=Path, help="write a picture into this folder")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        rows = rows_of(measure(Path(folder), given.workload, given.ticks))
+    tables.print_table(f"Recorder.step on the workload {given.workload}", rows)
+    if given.json:
+        tables.write_json(given.json, rows)
+    if given.markdown:
+        given.markdown.write_text(f"{tables.facts_line()}\n\n{tables.markdown_table(rows)}", encoding="utf-8")
+    if given.plot:
+        plot(rows, given.plot)
+
+
+if __name__ == "__main__":
+    main()
