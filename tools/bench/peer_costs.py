@@ -108,7 +108,7 @@ def row(way: str, taken: turns.Taken, alone_us: float, idle_bytes: int) -> Row:
         "mean": statistics.mean(taken.beyond_us) - alone_us,
         "keyframe, µs": statistics.median(keyframes) if keyframes and keeps else None,
         "bytes a tick": size / taken.ticks if size is not None and keeps else None,
-        "close, s": figures["close_s"] if keeps else None,
+        "close, s": round(figures["close_s"], 2) if keeps else None,
         "a tick read, ms": figures.get("access_ms"),
         "memory, MB": (memory - idle_bytes) / 1e6 if memory and keeps else None,
         "ticks": taken.ticks,

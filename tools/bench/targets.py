@@ -40,6 +40,7 @@ TICKS = {"S": 3000, "M": 900, "G": 600, "L": 120}
 INTERVAL = {"S": 300, "M": 100, "G": 60, "L": 20}  # Enough keyframes for a median.
 PEER_TICKS = {"S": 300, "M": 12, "G": 8}
 SEEKS = 30
+IMPORTS = 9
 
 
 @attrs.frozen
@@ -254,7 +255,7 @@ def t10(_: Path) -> Iterator[Line]:
         "recorder": "from recorder import Recorder",
     }  # Names are imported when asked for.
     found: dict[str, list[float]] = {name: [] for name in programs}
-    for _number in range(9):
+    for _number in range(IMPORTS):
         for name, times in found.items():
             program = [sys.executable, "-c", programs[name]]
             times.append(timed_us(partial(subprocess.run, program, check=True)) / 1e3)
@@ -345,11 +346,19 @@ TARGETS: dict[str, Callable[[Path], Iterator[Line]]] = {
 }
 
 
-def measure(target: str) -> list[Line]:
+def make_quick() -> None:
+    """Next to nothing is measured: to try this program."""
+    global IMPORTS  # noqa: PLW0603 - one place decides, at the start
+    TICKS.update({"S": 200, "M": 40, "G": 40, "L": 8})
+    INTERVAL.update({"S": 20, "M": 4, "G": 4, "L": 2})
+    IMPORTS = 1
+
+
+def measure(target: str, more: list[str]) -> list[Line]:
     """In a process of its own, so that no target meets what another one has left in memory."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
         path = Path(name) / "lines.json"
-        done = subprocess.run([sys.executable, __file__, "--alone", target, "--json", path], check=False)
+        done = subprocess.run([sys.executable, __file__, "--alone", target, "--json", path, *more], check=False)
         return [Line(**line) for line in json.loads(path.read_text())] if done.returncode == 0 else []
 
 
@@ -368,14 +377,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=TARGETS, default=list(TARGETS), help="T1 has T1b, too")
     parser.add_argument("--alone", choices=TARGETS, help=argparse.SUPPRESS)
+    parser.add_argument("--quick", action="store_true", help="next to nothing, to try this program")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
+    if given.quick:
+        make_quick()
     if given.alone:
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
             lines = list(TARGETS[given.alone](Path(folder)))
     else:
-        lines = [line for target in given.only for line in measure(target)]
+        lines = [line for target in given.only for line in measure(target, ["--quick"] if given.quick else [])]
         show(lines)
     if given.json:
         given.json.write_text(json.dumps([attrs.asdict(line) for line in lines], indent=1) + "\n", encoding="utf-8")
