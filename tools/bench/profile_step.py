@@ -6,7 +6,7 @@ off each, what falls outside is taken off the rest. Slices with and without time
 timers shows: the sum of the stages beside the whole step untimed. Beside each stage is what it can hardly do without,
 the bare call, measured in the same place of other slices: right after a real step.
 
-    python tools/bench/profile_step.py [--workload S] [--ticks N] [--json FILE] [--markdown FILE] [--plot FOLDER]
+    python tools/bench/profile_step.py [--workload S] [--mode events] [--ticks N] [--json FILE] [--markdown FILE] [--plot FOLDER]
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ import recorder.recorder
 from recorder import Recorder
 from recorder.journal import Journal
 from recorder.keyframes import Keyframes
+from recorder.linking import TickLinks
+from recorder.outputs import Outputs
 from recorder.writer import Writer
 from sim import State
 
@@ -63,6 +65,8 @@ STAGES = (
     STEP,
     Stage("inputs to MessagePack, refused if they would not come back", recorder.recorder, "encode_inputs", "pack"),
     Stage("hash of the whole state", State, "hash", "hash"),
+    Stage("what the tick changed (mode changes)", Outputs, "take"),
+    Stage("hash of that, chained", TickLinks, "prove"),
     Stage("16 bits of the hash of each field", State, "field_hashes"),
     Stage("the frame's bytes", recorder.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
@@ -100,9 +104,9 @@ class Timers:
         """A function that takes down how long this one takes."""
         spent, clock = self.spent_ns, time.perf_counter_ns
 
-        def timed(*given: Any) -> Any:
+        def timed(*given: Any, **named: Any) -> Any:
             start = clock()
-            result = function(*given)
+            result = function(*given, **named)
             spent[number] += clock() - start
             return result
 
@@ -125,7 +129,7 @@ class OwnCost:
 def own_cost(timers: Timers) -> OwnCost:
     """By a stage that does nothing, beside the same call without a timer."""
 
-    def nothing(*_: Any) -> None:
+    def nothing(*_: Any, **__: Any) -> None:
         return None
 
     timed, inside, whole, plain = timers.behind(0, nothing), [], [], []
@@ -169,9 +173,9 @@ class Found:
 class Run:
     """One recording, of which slices are measured in one of three ways."""
 
-    def __init__(self, folder: Path, workload: str) -> None:
+    def __init__(self, folder: Path, workload: str, mode: Any) -> None:
         self.world = workloads.Timed(workloads.make(workload))
-        self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL)
+        self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL, mode=mode)
         self.given = workloads.many_orders(8000)
         self.timers, self.found = Timers(), Found()
         self.found.stages = {what: [] for what in (*(stage.what for stage in STAGES), REST)}
@@ -239,11 +243,11 @@ class Run:
         return self._clock_us
 
 
-def measure(folder: Path, workload: str, ticks: int) -> Found:
+def measure(folder: Path, workload: str, mode: str, ticks: int) -> Found:
     """All three ways, in turns; bare calls on a run of their own."""
-    run, other_folder = Run(folder, workload), folder / "other"
+    run, other_folder = Run(folder, workload, mode), folder / "other"
     other_folder.mkdir()
-    other = Run(other_folder, workload)
+    other = Run(other_folder, workload, mode)
     ways = [run.timed, run.untimed, other.bare]
     slices = max(3, ticks // SLICE_TICKS) + WARM_UP_SLICES
     for number in track(range(slices), "measuring", console=Console(stderr=True), transient=True):
@@ -316,14 +320,15 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", choices=("S", "M", "G", "L"), default="S")
+    parser.add_argument("--mode", choices=("events", "changes"), default="events")
     parser.add_argument("--ticks", type=int, default=TICKS, help="of each of the three ways")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
     parser.add_argument("--plot", type=Path, help="write a picture into this folder")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        rows = rows_of(measure(Path(folder), given.workload, given.ticks))
-    tables.print_table(f"Recorder.step on the workload {given.workload}", rows)
+        rows = rows_of(measure(Path(folder), given.workload, given.mode, given.ticks))
+    tables.print_table(f"Recorder.step on the workload {given.workload}, mode {given.mode}", rows)
     if given.json:
         tables.write_json(given.json, rows)
     if given.markdown:
