@@ -5,13 +5,14 @@
 # make test-pythons   the tests on every Python from 3.11 that is installed here
 # make test-exact     only those tests on every Python from 3.11 that depend on it most: hashes, golden tapes, forks
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
-# make bench  time and size of recording and seeking beside other ways, and the targets: measured, wanted, met or not
+# make bench  what recording costs and how that grows, beside its peers, and the targets; BENCH=--quick: in minutes
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TEST_GROUPS ?= test datasets adapters doors  # Without the last three, what works with other packages is not tested.
 PACKAGE_TESTS := tests/replayer/extraction tests/replayer/doors tests/sim/adapters
+BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
 
 # The tests start many processes: none of them shall compile all modules anew, whatever is set outside.
@@ -52,8 +53,12 @@ lint: $(VENV)/.linted
 
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet --group bench
-	$(BIN)/python tools/bench/record_and_seek.py
-	$(BIN)/python tools/bench/targets.py
+	mkdir -p build/bench
+	$(BIN)/python tools/bench/profile_step.py $(BENCH) --json build/bench/profile.json
+	$(BIN)/python tools/bench/ticks.py $(BENCH) --json build/bench/ticks.json
+	$(BIN)/python tools/bench/scaling.py $(BENCH) --json build/bench/scaling.json
+	$(BIN)/python tools/bench/peer_costs.py $(BENCH) --json build/bench/peers.json
+	$(BIN)/python tools/bench/targets.py $(BENCH) --json build/bench/targets.json
 
 $(VENV)/.installed: pyproject.toml tools/make_venv.sh
 	PYTHON=$(PYTHON) tools/make_venv.sh $(VENV)

@@ -322,12 +322,13 @@ def main() -> None:
     parser.add_argument("--workload", choices=("S", "M", "G", "L"), default="S")
     parser.add_argument("--mode", choices=("events", "changes"), default="events")
     parser.add_argument("--ticks", type=int, default=TICKS, help="of each of the three ways")
+    parser.add_argument("--quick", action="store_true", help="a sixth of the ticks")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
     parser.add_argument("--plot", type=Path, help="write a picture into this folder")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        rows = rows_of(measure(Path(folder), given.workload, given.mode, given.ticks))
+        rows = rows_of(measure(Path(folder), given.workload, given.mode, given.ticks // 6 if given.quick else given.ticks))
     tables.print_table(f"Recorder.step on the workload {given.workload}, mode {given.mode}", rows)
     if given.json:
         tables.write_json(given.json, rows)
