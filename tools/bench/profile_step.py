@@ -328,7 +328,9 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="write a picture into this folder")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        rows = rows_of(measure(Path(folder), given.workload, given.mode, given.ticks // 6 if given.quick else given.ticks))
+        rows = rows_of(
+            measure(Path(folder), given.workload, given.mode, given.ticks // 6 if given.quick else given.ticks)
+        )
     tables.print_table(f"Recorder.step on the workload {given.workload}, mode {given.mode}", rows)
     if given.json:
         tables.write_json(given.json, rows)

@@ -16,6 +16,7 @@ from rich.table import Table
 OURS, OTHERS, FAINT = "#c8501e", "#41618a", "#9aa5b1"  # Colours of the pictures.
 
 Row = dict[str, Any]
+LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")  # Before this program has added to it.
 
 
 def facts() -> dict[str, Any]:
@@ -25,13 +26,15 @@ def facts() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "python": sys.version.split()[0],
         "numpy": np.__version__,
+        "load_before": LOAD,
     }
 
 
 def facts_line() -> str:
     """The same in words."""
     known = facts()
-    return f"{known['machine']}, {known['cores']} cores, Python {known['python']}, NumPy {known['numpy']}"
+    load = f"load before {LOAD:.1f}"
+    return f"{known['machine']}, {known['cores']} cores ({load}), Python {known['python']}, NumPy {known['numpy']}"
 
 
 def shown(value: Any) -> str:

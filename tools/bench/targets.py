@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import tables
 import turns
 import ways
 import workloads
@@ -389,7 +389,7 @@ def main() -> None:
     if given.markdown:
         rows = [["", "what", "measured", "wanted", "met"], ["---"] * 5]
         rows += [[one.target, one.what, one.measured, one.wanted, "yes" if one.met else "**no**"] for one in lines]
-        facts = f"{platform.machine()}, Python {sys.version.split()[0]}, NumPy {np.__version__}\n\n"
+        facts = f"{tables.facts_line()}\n\n"
         given.markdown.write_text(facts + "".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
 
 
