@@ -39,6 +39,7 @@ from recorder.linking import TickLinks
 from recorder.outputs import Outputs
 from recorder.writer import Writer
 from sim import State
+from sim.kernel.hashing import field_memory
 
 SLICE_TICKS, TICKS, INTERVAL = 250, 12_000, 300
 WARM_UP_SLICES = 6
@@ -67,7 +68,7 @@ STAGES = (
     Stage("hash of the whole state", State, "hash", "hash"),
     Stage("what the tick changed (mode changes)", Outputs, "take"),
     Stage("hash of that, chained", TickLinks, "prove"),
-    Stage("16 bits of the hash of each field", State, "field_hashes"),
+    Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
     Stage("the frame's bytes", recorder.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
     Stage("the frame to the writer's thread", Writer, "put_frame", "append"),
@@ -77,6 +78,7 @@ REST = "the rest of Recorder.step"
 BARE = {
     "pack": "msgpack.Packer.pack of the orders",
     "hash": "xxh3 of the arena",
+    "fields": "xxh3 of each field, in one map",
     "store": "CRC32C and a store into memory",
     "append": "deque.append",
 }
@@ -215,13 +217,16 @@ class Run:
 
     def bare(self, *, keep: bool) -> None:
         """A slice of bare calls behind real steps, which are recorded nowhere: the tape goes on from the state after."""
-        encoded = b""
+        encoded, state = b"", self.world.state
+        fields = field_memory(state.layout, state.arena)  # The workload's state keeps its place.
         for number in range(SLICE_TICKS):
             self.world.step(None)
-            arena, orders = self.world.state.arena, self.given[number]
+            arena, orders = state.arena, self.given[number]
             clock = time.perf_counter_ns
             at = [clock()]
             xxhash.xxh3_64_intdigest(arena.data)
+            at.append(clock())
+            b"".join(map(xxhash.xxh3_64_digest, fields))
             at.append(clock())
             encoded = self.packer.pack(orders)
             at.append(clock())
@@ -232,7 +237,7 @@ class Run:
             at.append(clock())
             if keep:
                 took = np.diff(at) / 1e3 - self.clock_us
-                for name, one in zip(("hash", "pack", "store", "append"), took.tolist(), strict=True):
+                for name, one in zip(("hash", "fields", "pack", "store", "append"), took.tolist(), strict=True):
                     self.found.bare[name].append(max(0.0, one))
 
     @property

@@ -350,7 +350,12 @@ CURVES = {
             "seek by the log, ms": Expected(1, "a full keyframe, and a hash on arrival", 1e8),
         },
         {
-            "µs, on the simulation's thread": ("a hash, µs", "a copy, µs", "µs a tick, p50", "full keyframe, µs"),
+            "µs, on the simulation's thread": (
+                "a hash, µs",
+                "µs a tick, p50",
+                "mode changes, p50",
+                "full keyframe, µs",
+            ),
             "ms, reading": ("full read, ms", "seek by the log, ms"),
         },
     ),
@@ -425,7 +430,8 @@ def plot(name: str, points: list[Point], folder: Path) -> None:
     """The curve's panels, both axes logarithmic; the dashed lines have the slopes that were expected."""
     curve, plt = CURVES[name], tables.pyplot()
     key = next(iter(points[0]))
-    figure, axes = plt.subplots(1, len(curve.panels), figsize=(3.4 * len(curve.panels), 3.2), squeeze=False)
+    shape = {"figsize": (4 * len(curve.panels), 2.8), "squeeze": False, "gridspec_kw": {"wspace": 0.85}}
+    figure, axes = plt.subplots(1, len(curve.panels), **shape)
     colours = (tables.OURS, tables.OTHERS, "#5b8c5a", "#8a6bb1")
     for axis, (title, columns) in zip(axes[0], curve.panels.items(), strict=True):
         ends = []
@@ -440,11 +446,11 @@ def plot(name: str, points: list[Point], folder: Path) -> None:
             if expected is not None:
                 line = [x for x in xs if x >= expected.from_x]
                 axis.plot(line, [ys[-1] * (x / xs[-1]) ** expected.slope for x in line], "--", color=colour, lw=0.7)
-        axis.set(xscale="log", yscale="log", xlabel=key, title=title)
+        axis.set(xscale="log", yscale="log", xlabel=key)
+        axis.set_title(title, fontsize=9)
         _label_ends(axis, ends, points[-1][key])
         axis.grid(color="#e3e6ea", lw=0.6)
-    figure.suptitle(f"{curve.title}; dashed: the slope that is expected", x=0.01, ha="left", fontweight="bold")
-    figure.tight_layout()
+    figure.suptitle(f"{curve.title}; dashed: the slope that is expected", x=0.12, y=1.05, ha="left", fontweight="bold")
     tables.save_picture(figure, folder, f"scaling-{name}")
     plt.close(figure)
 
@@ -456,12 +462,14 @@ def _label_ends(axis: Any, ends: list[tuple[float, str, str]], x: float) -> None
         middle = (low * high) ** 0.5
         low, high = middle / 20, middle * 20
         axis.set_ylim(low, high)
-    axis.set_xlim(right=x * (x / axis.get_xlim()[0]) ** 0.75)
-    gap, last = (high / low) ** 0.075, 0.0
-    for y, column, colour in sorted(ends):
-        place = max(y, last * gap)
-        last = place
-        axis.annotate(column, (x, place), (6, 0), textcoords="offset points", color=colour, fontsize=7, va="center")
+    ends.sort()
+    gap, places = (high / low) ** 0.075, [0.0]
+    for y, _, _ in ends:
+        places.append(max(y, places[-1] * gap))
+    too_high = (places[-1] / ends[-1][0]) ** 0.5  # Those that were moved up are moved down again by half of that.
+    for place, (_, column, colour) in zip(places[1:], ends, strict=True):
+        where = {"xytext": (6, 0), "textcoords": "offset points", "annotation_clip": False}
+        axis.annotate(column, (x, place / too_high), color=colour, fontsize=7, va="center", **where)
 
 
 def main() -> None:
