@@ -40,6 +40,7 @@ TICKS = {"S": 3000, "M": 900, "G": 600, "L": 120}
 INTERVAL = {"S": 300, "M": 100, "G": 60, "L": 20}  # Enough keyframes for a median.
 PEER_TICKS = {"S": 300, "M": 12, "G": 8}
 SEEKS = 30
+WORKLOADS = ["S", "M", "G", "L"]
 IMPORTS = 9
 
 
@@ -138,7 +139,7 @@ def best_peer(folder: Path, name: str) -> tuple[str, float] | None:
 
 def t2(folder: Path) -> Iterator[Line]:
     """Identity of the state each tick: with mode changes a hash of what changed; all else that a tick costs is counted."""
-    for name in ("M", "G", "L"):
+    for name in WORKLOADS[1:]:
         run = record(folder / f"{name}.tape", name, mode="changes")
         share = statistics.median(run.tick_us) / run.hash_us
         what = f"{name}: all that a tick costs in mode changes ÷ a full hash ({run.hash_us:,.0f} µs)"
@@ -147,7 +148,7 @@ def t2(folder: Path) -> Iterator[Line]:
 
 def t3(folder: Path) -> Iterator[Line]:
     """The producer's cost of keyframes."""
-    for name in ("M", "G", "L"):
+    for name in WORKLOADS[1:]:
         for marks in (True, False):
             run = record(folder / f"{name}{marks}.tape", name, marks=marks, blame="none")
             tick = statistics.median(run.tick_us)
@@ -164,7 +165,7 @@ def t3(folder: Path) -> Iterator[Line]:
 def t4(folder: Path) -> Iterator[Line]:
     """The log of changes."""
     shares = {"S": 0.5, "M": 1 / 200, "G": 1 / 20}
-    for name in ("S", "M", "G", "L"):
+    for name in WORKLOADS:
         run = record(folder / f"{name}.tape", name, mode="changes", blame="none")
         p50, p99 = np.percentile(run.tick_us, [50, 99])
         above_us = p50 - run.hash_us
@@ -193,7 +194,7 @@ def bytes_a_tick(path: Path, name: str, **settings: Any) -> float:
 
 def t5(folder: Path) -> Iterator[Line]:
     """Bytes a tick in mode events, keyframes as they are by default."""
-    for name in ("S", "M", "G", "L"):
+    for name in WORKLOADS:
         size = bytes_a_tick(folder / f"{name}.tape", name)
         if name == "S":
             yield Line("T5", "S: bytes a tick, hashes of fields included", f"{size:,.0f} B", "≤ 140 B", size <= 140)
@@ -207,6 +208,8 @@ def t5(folder: Path) -> Iterator[Line]:
 def t6(folder: Path) -> Iterator[Line]:
     """Seeks: a full keyframe, any tick by the log, one tick back."""
     for name, times, wanted_ms in (("S", None, 1.0), ("M", 10, 8.0), ("L", 3, 100.0)):
+        if name not in WORKLOADS:
+            continue
         path = folder / f"{name}.tape"
         run = record(path, name, mode="changes", blame="none")
         with replayer.Tape(path) as tape:
@@ -286,7 +289,7 @@ def t7(folder: Path) -> Iterator[Line]:
         ratio, naive = rows["ours"][key], rows["naive thread"][key]
         told = f"a NumPy-bound tick of 30 µs ÷ without a recorder, {what} (a naive thread: {naive:.2f} ×)"
         yield Line("T7", told, f"{ratio:.2f} ×", f"≤ {limit:g} ×", ratio <= limit)
-    for name in ("M", "L"):
+    for name in WORKLOADS[1::2]:
         world = workloads.make(name)
         state_bytes = len(world.state.arena)
         before = most = turns.rss_bytes()
@@ -347,6 +350,7 @@ def make_quick() -> None:
     TICKS.update({"S": 200, "M": 40, "G": 40, "L": 8})
     INTERVAL.update({"S": 20, "M": 4, "G": 4, "L": 2})
     IMPORTS = 1
+    WORKLOADS.remove("L")
 
 
 def measure(target: str, more: list[str]) -> list[Line]:
