@@ -106,12 +106,13 @@ def _ensure_same_names(recorded: Layout, present: Layout) -> None:
 
 
 def _first_layout(tape: Tape) -> Layout | None:
-    """The layout of the first keyframe that can be read."""
-    for keyframe in tape.keyframes:
+    """The layout of the first keyframe that can be read; without listing all, of which a long run has many."""
+    keyframe = tape.keyframe_after(0)
+    while keyframe is not None:
         try:
             return tape.snapshot(keyframe).layout
         except (CorruptError, TornError):
-            continue  # A damaged keyframe is for those to report who need it.
+            keyframe = tape.keyframe_after(keyframe.tick + 1)  # A damaged one is for those to report who need it.
     return None
 
 

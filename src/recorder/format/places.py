@@ -149,6 +149,12 @@ class Place:
                 return part.entry(row), part.end_of(row)
         return None
 
+    def next_block_tick(self, tick: int) -> int:
+        """The first tick of the next block of frames in this part, above this tick; TICK_MAX if there is none."""
+        part = self.load()
+        number = _count_up_to(part.frame_ticks, tick)
+        return int(part.frame_ticks[number]) if number < len(part.frame_ticks) else TICK_MAX
+
 
 def _count_up_to(ticks: npt.NDArray[Any], tick: int) -> int:
     return int(np.searchsorted(ticks, np.uint64(min(tick, TICK_MAX)), side="right"))

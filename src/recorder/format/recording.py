@@ -77,6 +77,7 @@ class Recording:
         self._block_last_tick = max(
             [place.summary.last_tick for place in self._places] + [seal.last_tick for seal in seals], default=0
         )
+        self._near: tuple[int, int, list[Frame]] = (1, 0, [])  # Ticks of the block that was asked for last, its frames.
         self._journal: dict[int, Frame] = {}
         for frame in self._all_journal:
             if frame.tick == self._block_last_tick + 1 + len(self._journal):
@@ -92,8 +93,6 @@ class Recording:
         segment.clip = offset
         segment.take(segment.contents)
         self._arrange()
-
-    # --- what there is
 
     @property
     def journal(self) -> list[Frame]:
@@ -190,14 +189,15 @@ class Recording:
         """What the recording itself says of a tick that it could not keep."""
         return drop_at(self.drops, tick)
 
-    # --- reading
-
     def frame(self, tick: int) -> Frame:
         """The frame of one tick.
 
         Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
         of blocks that a reader must know and this one does not.
         """
+        first, last, near = self._near
+        if first <= tick <= last:
+            return near[tick - first]
         found = self._journal.get(tick)
         return found if found is not None else self.believing_index(lambda: self._frame(tick))
 
@@ -213,7 +213,10 @@ class Recording:
             place = self._places[index]
             found = place.frames_block(tick)
             if found is not None:
-                return self._decode_frames(place.segment.number, *found)
+                frames = self._decode_frames(place.segment.number, *found)
+                end = min([place.next_block_tick(tick), *self._part_ticks[index + 1 : index + 2]])
+                self._near = frames[0].tick, min(frames[-1].tick, end - 1), frames
+                return frames
             index -= 1
         raise self._missing(tick)
 
@@ -339,8 +342,6 @@ class Recording:
         if isinstance(found, RecordingError):
             raise found.with_traceback(None)
         return found
-
-    # --- blocks
 
     def believing_index(self, action: Callable[[], T]) -> T:
         """Run action; if the index led it astray, find the blocks by their headers and run it once more."""
