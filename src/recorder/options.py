@@ -52,7 +52,7 @@ SeekBudgetOption = Annotated[
     ),
 ]
 Changes = Annotated[
-    Literal["auto", "marks", "scan", "audit"],
+    Literal["auto", "marks", "scan", "pages", "audit"],
     Parameter(help="How deltas know what changed: marks, scan, or audit (both, failing where they disagree)."),
 ]
 BlameOption = Annotated[

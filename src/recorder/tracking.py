@@ -1,18 +1,23 @@
-"""How a recorder knows which rows of a state have changed: by marks, by a scan, or by both."""
+"""How a recorder knows which rows of a state have changed: by marks, by a scan, by both, or by the pages written."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
 import attrs
 
+from recorder.paged_changes import PagedChanges
+from recorder.paged_ticks import PagedTicks
+from recorder.thrift import WATCHED_BYTES_MIN
+from recorder.write_watch import is_filtered, obstacle
 from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.simulation import ArenaOfSaved
 from sim.kernel.state import State
 from sim.kernel.tick_changes import TICK_SOURCES, TickSource
 
-ChangeTracking = Literal["auto", "marks", "scan", "audit"]
+ChangeTracking = Literal["auto", "marks", "scan", "pages", "audit"]
 
 
 @attrs.frozen
@@ -21,22 +26,38 @@ class Sources:
 
     whole: Callable[[State], ChangeSource]
     ticks: Callable[[State], TickSource]
-    marks: bool  # Whether that is what the simulation marks.
+    marks: bool = False  # Whether that is what the simulation marks.
 
 
-_SOURCES: dict[str, Callable[[State], ChangeSource]] = {
-    "marks": MarkedChanges,
-    "scan": ScannedChanges,
-    "audit": AuditedChanges,
+_SOURCES: dict[str, Sources] = {
+    "marks": Sources(MarkedChanges, TICK_SOURCES["marks"], marks=True),
+    "scan": Sources(ScannedChanges, TICK_SOURCES["scan"]),
+    "pages": Sources(PagedChanges, PagedTicks),
+    "audit": Sources(AuditedChanges, TICK_SOURCES["audit"], marks=True),
 }
+_LARGE_BY_PAGES = Sources(
+    functools.partial(PagedChanges, size_min_bytes=WATCHED_BYTES_MIN),
+    functools.partial(PagedTicks, size_min_bytes=WATCHED_BYTES_MIN),
+)
 
 
 def find_source(simulation: Any, changes: ChangeTracking) -> Sources:
     """How to know what changed in a simulation. Raises ValueError for what it cannot be asked for."""
     if changes == "auto":
-        changes = "marks" if getattr(simulation, "marks_writes", False) else "scan"
-    elif changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
+        return _choose(simulation)
+    if changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
         raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
     if changes not in _SOURCES:
-        raise ValueError(f"changes={changes!r}: auto, marks, scan or audit was expected")
-    return Sources(_SOURCES[changes], TICK_SOURCES[changes], marks=changes in ("marks", "audit"))
+        raise ValueError(f"changes={changes!r}: auto, marks, scan, pages or audit was expected")
+    if changes == "pages" and (why := obstacle()) is not None:
+        raise ValueError(f'changes="pages": {why}; use "scan"')
+    return _SOURCES[changes]
+
+
+def _choose(simulation: Any) -> Sources:
+    """Marks if there are; else pages, if the state is large, or becomes so, and the kernel tells; else a scan."""
+    if getattr(simulation, "marks_writes", False):
+        return _SOURCES["marks"]
+    if isinstance(simulation, ArenaOfSaved) or is_filtered():  # The arena of the first is written anew at each step.
+        return _SOURCES["scan"]
+    return _LARGE_BY_PAGES

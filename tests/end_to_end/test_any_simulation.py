@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import replayer
+from recorder.write_watch import obstacle
 from sim import Blob, Field, Schema, State, Table
 
 from small_worlds import record
 
 DTYPES = ["?", "i1", "<u2", "<i4", "<f4", "<i8", "<f8", "<c16"]
 NAMES = ["alpha", "beta", "gamma", "delta"]
+WAYS = ("marks", "scan", "audit") if obstacle() else ("marks", "scan", "pages", "audit")
 
 
 @st.composite
@@ -91,17 +93,17 @@ RUNS = st.lists(st.lists(WRITES.map(list), max_size=4), max_size=25)
 def test_marked_and_scanned_recordings_are_equal_and_every_sought_state_is_live(
     schema: Schema, inputs: list[Any], interval: int, full_every: int, seed: Any
 ) -> None:
-    """Marks, scan and audit write the same bytes; each tick, sought in any order, is the live state in every byte."""
+    """Marks, scan, pages and audit write the same bytes; each tick, sought in any order, is the live state in every byte."""
     folder = Path(tempfile.mkdtemp())
     try:
         tapes: dict[str, bytes] = {}
         live: dict[int, bytes] = {}
         cadence = {"keyframe_interval_ticks": interval, "full_every": full_every}
-        for changes in ("marks", "scan", "audit"):
+        for changes in WAYS:
             path = folder / f"{changes}.tape"
             live = record(path, Written(schema), inputs, changes=changes, deterministic=True, sync="never", **cadence)
             tapes[changes] = path.read_bytes()
-        assert tapes["marks"] == tapes["scan"] == tapes["audit"]
+        assert len(set(tapes.values())) == 1
 
         with replayer.open(folder / "marks.tape", lambda: Written(schema)) as run:
             order = list(live)
