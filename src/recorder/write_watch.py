@@ -63,7 +63,8 @@ class WriteWatch:
             raise ValueError(f"{len(memory)} bytes without a whole page of {PAGE_BYTES}")
         self._begin, size_bytes = address + self.lead_bytes, self.page_count * PAGE_BYTES
         self._end = self._begin + size_bytes
-        self._regions = np.empty((min(REGIONS_MAX, self.page_count // 2 + 1), 3), np.uint64)  # Begin, end, kind.
+        self._regions = np.empty((min(REGIONS_MAX, self.page_count // 2 + 1), 3), np.int64)  # Begin, end, kind.
+        self._told_at = self._regions.ctypes.data
         self._owner = os.getpid()
         descriptor = _open_userfaultfd()
         try:
@@ -91,8 +92,8 @@ class WriteWatch:
         place, told = self._begin, list[npt.NDArray[np.int64]]()
         while place < self._end:
             count, place = self._scan(place, protect=protect)
-            told.append(self._regions[:count, :2].astype(np.int64))
-        bounds = (np.concatenate(told) - self._begin) // PAGE_BYTES
+            told.append(self._regions[:count, :2] - self._begin)
+        bounds = np.concatenate(told) // PAGE_BYTES
         lengths = bounds[:, 1] - bounds[:, 0]
         before = np.cumsum(lengths) - lengths  # Pages of the regions before each one.
         return np.repeat(bounds[:, 0] - before, lengths) + np.arange(int(lengths.sum()))
@@ -100,7 +101,7 @@ class WriteWatch:
     def _scan(self, place: int, *, protect: bool) -> tuple[int, int]:
         """How many regions one call tells from place on, and where it has come to."""
         flags = _SCAN_IS_STRICT | (_SCAN_PROTECTS if protect else 0)
-        vector, kinds = (self._regions.ctypes.data, len(self._regions)), (0, _PAGE_IS_WRITTEN, 0, _PAGE_IS_WRITTEN)
+        vector, kinds = (self._told_at, len(self._regions)), (0, _PAGE_IS_WRITTEN, 0, _PAGE_IS_WRITTEN)
         asked = _SCAN_ARGUMENTS.pack(_SCAN_ARGUMENTS.size, flags, place, self._end, 0, *vector, 0, *kinds)
         count, answer = _control(self._page_map, _PAGEMAP_SCAN, asked)
         reached = _SCAN_ARGUMENTS.unpack(answer)[_WALK_END_PLACE]
