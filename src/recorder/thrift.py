@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import attrs
 
-# Measured on 4 to 268 MB (tools/bench/tracking.py): the fault of the first write to a page takes 1.2 to 1.7 µs, and what
-# is compared page by page, scattered about, three to four times what it costs in passing.
-FAULT_COSTS, SCATTERED_COSTS = 5, 4
-REST_MIN, REST_MAX = 4, 1024
+# Measured by tools/bench/tracking.py on 6 to 268 MB: the fault of the first write to a page takes 1.2 to 2 µs, looking at
+# a page here and there 1 to 2 µs, and in passing 0.3 µs, or 0.8 while others use the memory, too: what is written of each
+# 100 pages in a tick has to stay below 11 to 20 to be worth it. Of keyframes more may be, since one fault serves many.
+FAULT_COSTS, SCATTERED_COSTS = 4, 3
 
 # Of a smaller state that marks nothing, copying or comparing all of it takes hardly longer than asking the kernel.
 WATCHED_BYTES_MIN = 8 << 20

@@ -1,4 +1,4 @@
-"""How much memory of this process the kernel watches for writes, by its own account."""
+"""What of this process the kernel holds open, and watches for writes, by its own account."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def watched_bytes() -> int:
     account = Path("/proc/self/smaps").read_text()
     mappings = re.findall(r"^Size: +(\d+) kB.*?^VmFlags:([^\n]*)", account, re.MULTILINE | re.DOTALL)
     return sum(int(size) * 1024 for size, flags in mappings if " uw" in flags)
+
+
+def open_descriptors() -> int:
+    """How many there are."""
+    return len(list(Path("/proc/self/fd").iterdir()))

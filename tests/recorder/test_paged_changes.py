@@ -30,7 +30,7 @@ from sim.kernel.changes import MarkedChanges, ScannedChanges
 from sim.kernel.schema import make_layout
 from sim.kernel.tick_changes import ScannedTicks
 
-from oracle.watched_memory import watched_bytes
+from oracle.watched_memory import open_descriptors, watched_bytes
 
 needs_kernel = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 FIELDS = st.tuples(
@@ -49,7 +49,7 @@ def make_state(fields: list[tuple[str, int, tuple[int, ...]]]) -> State:
     entries = []
     for number, (dtype, size, row) in enumerate(fields):
         count = size // int(np.dtype(dtype).itemsize * np.prod(row, dtype=int))
-        entries.append(Field(f"field{number}", dtype, (count, *row), row_axes=1))
+        entries.append(Field(f"field{number}", dtype, (count, *row), row_axes=len(row)))
     return State(Schema(*entries))
 
 
@@ -478,7 +478,7 @@ def test_a_forked_child_of_a_recording(tmp_path: Path) -> None:
 def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
     """Closed or forgotten; neither does a registration."""
     gc.collect()
-    before, descriptors = watched_bytes(), len(os.listdir("/proc/self/fd"))
+    before, descriptors = watched_bytes(), open_descriptors()
     world = Sized(5 * PAGE_BYTES)
     for number in range(100):
         path = tmp_path / f"{number}.tape"
@@ -486,12 +486,12 @@ def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
             tape.step(0)
             assert watched_bytes() > before
         path.unlink()
-    assert (watched_bytes(), len(os.listdir("/proc/self/fd"))) == (before, descriptors)
+    assert (watched_bytes(), open_descriptors()) == (before, descriptors)
     sources = [make(world.state) for make in (PagedChanges, PagedTicks)]
     sources[0].reset(world.state.snapshot())
     assert watched_bytes() > before
     sources.clear()
-    assert (watched_bytes(), len(os.listdir("/proc/self/fd"))) == (before, descriptors)
+    assert (watched_bytes(), open_descriptors()) == (before, descriptors)
 
 
 def test_layouts_of_nothing() -> None:

@@ -1,0 +1,229 @@
+"""Measure what it costs to know what changed: by marks, by a scan of the state, by the pages that the kernel saw written.
+
+Two tables. The first is of the workloads M, G and L: what a tick (mode "changes") and a keyframe cost the simulation's
+thread, the faults of its own writes included, which only pages bring. The second is of one field, of which a share of the
+pages is written in each tick, here and there or one after the other. All ways take turns in one process, so that a drift
+of the machine hits all alike; times on shared machines are noisy: compare within a line only.
+
+    python tools/bench/tracking.py [--json FILE] [--size-mb 256] [--rounds 3] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import workloads
+from rich.console import Console
+from rich.table import Table
+
+from recorder.buffers import Buffers
+from recorder.format.keyframe import gather_changes
+from recorder.paged_changes import PagedChanges
+from recorder.paged_ticks import PagedTicks
+from recorder.thrift import Thrift
+from recorder.tracking import find_source
+from recorder.write_watch import PAGE_BYTES, obstacle
+from recorder.written_pages import PageReader
+from sim import Field, Schema, State
+
+KEYFRAME_TICKS, FULL_EVERY = 300, 10
+SHARES = (0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 1.0)
+WAYS = ("marks", "scan", "pages")
+
+
+class Always(Thrift):
+    """Finds every watch worth it, so that what it costs is seen."""
+
+    def pays(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
+        """Always."""
+        return True
+
+
+class Sheet:
+    """One field, of which a share of the pages is written in each tick."""
+
+    def __init__(self, size_mb: int, share: float, *, is_scattered: bool) -> None:
+        self.marks_writes = False
+        self.state = State(Schema(Field("x", "i8", (size_mb << 17,))))
+        self.state["x"][:] = 1
+        self.random = np.random.default_rng(1)
+        self.page_count = len(self.state["x"]) * 8 // PAGE_BYTES
+        self.written, self.is_scattered = max(1, round(share * self.page_count)), is_scattered
+
+    def step(self, _: Any) -> None:
+        """Add one to a number in each of so many pages."""
+        if self.is_scattered:
+            pages = self.random.permutation(self.page_count)[: self.written]
+        else:
+            pages = (np.arange(self.written) + self.random.integers(self.page_count)) % self.page_count
+        self.state["x"][pages * (PAGE_BYTES // 8)] += 1
+
+
+@attrs.frozen
+class Line:
+    """What one way of knowing costs on one workload, in microseconds of the simulation's thread.
+
+    Attributes:
+        what: the workload, and what is measured of it.
+        way: of WAYS.
+        step_us: its own step, with nobody tracking.
+        above_us: what the same step takes more while it is tracked: the faults.
+        asked_us: asking, copying what changed, beginning anew.
+        pages: written between two questions; 0 where nobody counts them.
+    """
+
+    what: str
+    way: str
+    step_us: float
+    above_us: float
+    asked_us: float
+    pages: float
+
+    @property
+    def sum_us(self) -> float:
+        """All that tracking costs."""
+        return self.above_us + self.asked_us
+
+
+def timed(act: Callable[[], Any]) -> float:
+    """Microseconds."""
+    start_ns = time.perf_counter_ns()
+    act()
+    return (time.perf_counter_ns() - start_ns) / 1000
+
+
+def median(values: list[float]) -> float:
+    """Of what was measured."""
+    return float(np.median(values))
+
+
+def ticks(what: str, make: Callable[[], Any], *, count: int, rounds: int, always: bool) -> Iterator[Line]:
+    """What it costs to know what each tick changed. always: pages are watched, worth it or not."""
+    world = make()
+    ways = [way for way in WAYS if way != "marks" or isinstance(world, workloads.Entities | workloads.Grid)]
+    steps: dict[str, list[float]] = {way: [] for way in ("none", *ways)}
+    asked: dict[str, list[float]] = {way: [] for way in ways}
+    written: list[float] = []
+    for _ in range(rounds):
+        for way in ("none", *ways):
+            world.marks_writes = way == "marks"
+            source = find_source(world, way).ticks(world.state) if way != "none" else None
+            reader = PageReader.open(world.state.arena) if way == "pages" and always else None
+            if always and isinstance(source, PagedTicks):
+                source._thrift = Always()  # noqa: SLF001 - there is no other way to see it
+            for tick in range(count):
+                step_us = timed(lambda: world.step(None))
+                ask_us = timed(lambda source=source: source.take(world.state)) if source is not None else 0.0
+                if tick >= count // 3:  # By then it knows whether it is worth it.
+                    steps[way].append(step_us)
+                    if way != "none":
+                        asked[way].append(ask_us)
+                if reader is not None:
+                    pages = reader.take()
+                    written.append(len(pages) if pages is not None and tick else np.nan)
+            if reader is not None:
+                reader.close()
+            if source is not None:
+                source.close()
+    own = median(steps["none"])
+    pages = float(np.nanmedian(written)) if written else 0.0
+    for way in ways:
+        yield Line(what, way, own, median(steps[way]) - own, median(asked[way]), pages if way == "pages" else 0)
+
+
+def keyframes(name: str, *, rounds: int, interval: int) -> Iterator[Line]:
+    """What it costs to know and copy what changed for keyframes, one in FULL_EVERY of them full."""
+    world, buffers = workloads.make(name), Buffers()
+    steps: dict[str, list[float]] = {way: [] for way in ("none", *WAYS)}
+    asked: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(rounds):
+        for way in ("none", *WAYS):
+            world.marks_writes = way == "marks"
+            source = find_source(world, way).whole(world.state) if way != "none" else None
+            if source is not None:
+                source.reset(world.state.snapshot())
+            for number in range(1, FULL_EVERY + 1):
+                steps[way].append(sum(timed(lambda: world.step(None)) for _ in range(interval)))
+                if source is not None:
+                    is_full = number == FULL_EVERY
+                    asked[way].append(
+                        timed(lambda source=source, full=is_full: put(world.state, source, buffers, full))
+                    )
+            if source is not None:
+                source.close()
+    own = float(np.mean(steps["none"]))
+    for way in WAYS:
+        what = f"{name}: a keyframe every {interval} ticks"
+        yield Line(what, way, own, float(np.mean(steps[way])) - own, float(np.mean(asked[way])), 0)
+
+
+def put(state: State, source: Any, buffers: Buffers, full: bool) -> None:  # noqa: FBT001 - of a lambda
+    """What recorder.keyframes does on the simulation's thread; the memory is given back at once."""
+    if full and source.needs_baseline:
+        snapshot = state.snapshot(buffers.take(state.layout.size_bytes))
+        source.reset(snapshot)
+        buffers.give(snapshot.arena)
+        return
+    fields = source.changed_fields()
+    changes = gather_changes(state.arena, state.layout, fields, buffers.take)
+    for field, values in changes.values.items():
+        if fields[field] is None:
+            buffers.give(values.reshape(-1))
+    if full:
+        source.reset(None)
+
+
+def show(title: str, lines: list[Line]) -> None:
+    """One table."""
+    table = Table(title=title)
+    for heading in ("what", "way", "step µs", "faults µs", "asking µs", "sum µs", "÷ scan", "µs a fault"):
+        table.add_column(heading, justify="left" if heading in {"what", "way"} else "right")
+    scans = {line.what: line.sum_us for line in lines if line.way == "scan"}
+    for line in lines:
+        fault = f"{line.above_us / line.pages:.2f}" if line.pages else ""
+        figures = (f"{value:,.0f}" for value in (line.step_us, line.above_us, line.asked_us, line.sum_us))
+        table.add_row(line.what, line.way, *figures, f"{line.sum_us / scans[line.what]:.2f}", fault)
+    Console(width=130).print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--size-mb", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="M and G only, few ticks")
+    arguments = parser.parse_args()
+    why = obstacle()
+    if why is not None:
+        raise SystemExit(f"nothing to compare: {why}")
+    lines: list[Line] = []
+    interval = 30 if arguments.quick else KEYFRAME_TICKS
+    for name in "MG" if arguments.quick else "MGL":
+        lines += ticks(
+            f"{name}: a tick", lambda name=name: workloads.make(name), count=60, rounds=arguments.rounds, always=False
+        )
+        lines += keyframes(name, rounds=1, interval=interval)
+    show("Workloads", lines)
+    shares = []
+    for share in SHARES:
+        for is_scattered in (True, False):
+            what = f"{arguments.size_mb} MB, {share:.1%} of pages {'here and there' if is_scattered else 'in a row'}"
+            make = lambda share=share, one=is_scattered: Sheet(arguments.size_mb, share, is_scattered=one)  # noqa: E731
+            shares += list(ticks(what, make, count=9, rounds=arguments.rounds, always=True))
+    show("A tick by the share of pages written, watched whether worth it or not", shares)
+    if arguments.json is not None:
+        found = {"machine": platform.platform(), "lines": [attrs.asdict(line) for line in (*lines, *shares)]}
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
