@@ -11,6 +11,7 @@ import attrs
 # a page here and there 1 to 2 µs, and in passing 0.3 µs, or 0.8 while others use the memory, too: what is written of each
 # 100 pages in a tick has to stay below 11 to 20 to be worth it. Of keyframes more may be, since one fault serves many.
 FAULT_COSTS, SCATTERED_COSTS = 4, 3
+REST_MIN, REST_MAX = 4, 1024
 
 # Of a smaller state that marks nothing, copying or comparing all of it takes hardly longer than asking the kernel.
 WATCHED_BYTES_MIN = 8 << 20

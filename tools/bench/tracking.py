@@ -16,7 +16,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -26,17 +26,18 @@ from rich.table import Table
 
 from recorder.buffers import Buffers
 from recorder.format.keyframe import gather_changes
-from recorder.paged_changes import PagedChanges
 from recorder.paged_ticks import PagedTicks
 from recorder.thrift import Thrift
 from recorder.tracking import find_source
 from recorder.write_watch import PAGE_BYTES, obstacle
 from recorder.written_pages import PageReader
 from sim import Field, Schema, State
+from sim.kernel.changes import ChangeSource
 
 KEYFRAME_TICKS, FULL_EVERY = 300, 10
 SHARES = (0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 1.0)
-WAYS = ("marks", "scan", "pages")
+Way = Literal["marks", "scan", "pages"]
+WAYS: tuple[Way, ...] = ("marks", "scan", "pages")
 
 
 class Always(Thrift):
@@ -75,9 +76,8 @@ class Line:
         what: the workload, and what is measured of it.
         way: of WAYS.
         step_us: its own step, with nobody tracking.
-        above_us: what the same step takes more while it is tracked: the faults.
+        above_us: what its steps take more while it is tracked, from one question to the next: mostly faults.
         asked_us: asking, copying what changed, beginning anew.
-        pages: written between two questions; 0 where nobody counts them.
     """
 
     what: str
@@ -85,7 +85,6 @@ class Line:
     step_us: float
     above_us: float
     asked_us: float
-    pages: float
 
     @property
     def sum_us(self) -> float:
@@ -93,10 +92,10 @@ class Line:
         return self.above_us + self.asked_us
 
 
-def timed(act: Callable[[], Any]) -> float:
-    """Microseconds."""
+def timed(act: Callable[..., Any], *arguments: Any) -> float:
+    """Microseconds that a call takes."""
     start_ns = time.perf_counter_ns()
-    act()
+    act(*arguments)
     return (time.perf_counter_ns() - start_ns) / 1000
 
 
@@ -105,67 +104,86 @@ def median(values: list[float]) -> float:
     return float(np.median(values))
 
 
-def ticks(what: str, make: Callable[[], Any], *, count: int, rounds: int, always: bool) -> Iterator[Line]:
+def ticks(what: str, world: Any, *, count: int, rounds: int, always: bool) -> Iterator[Line]:
     """What it costs to know what each tick changed. always: pages are watched, worth it or not."""
-    world = make()
-    ways = [way for way in WAYS if way != "marks" or isinstance(world, workloads.Entities | workloads.Grid)]
+    ways: list[Way] = [way for way in WAYS if way != "marks" or not isinstance(world, Sheet)]
     steps: dict[str, list[float]] = {way: [] for way in ("none", *ways)}
     asked: dict[str, list[float]] = {way: [] for way in ways}
-    written: list[float] = []
     for _ in range(rounds):
-        for way in ("none", *ways):
+        world.marks_writes = False
+        steps["none"] += [timed(world.step, None) for _ in range(count)][count // 3 :]
+        for way in ways:
             world.marks_writes = way == "marks"
-            source = find_source(world, way).ticks(world.state) if way != "none" else None
-            reader = PageReader.open(world.state.arena) if way == "pages" and always else None
+            source = find_source(world, way).ticks(world.state)
             if always and isinstance(source, PagedTicks):
                 source._thrift = Always()  # noqa: SLF001 - there is no other way to see it
             for tick in range(count):
-                step_us = timed(lambda: world.step(None))
-                ask_us = timed(lambda source=source: source.take(world.state)) if source is not None else 0.0
+                step_us, ask_us = timed(world.step, None), timed(source.take, world.state)
                 if tick >= count // 3:  # By then it knows whether it is worth it.
                     steps[way].append(step_us)
-                    if way != "none":
-                        asked[way].append(ask_us)
-                if reader is not None:
-                    pages = reader.take()
-                    written.append(len(pages) if pages is not None and tick else np.nan)
+                    asked[way].append(ask_us)
+            source.close()
+    own = median(steps["none"])
+    for way in ways:
+        yield Line(what, way, own, median(steps[way]) - own, median(asked[way]))
+
+
+def fault_us(world: Any, *, count: int, rounds: int) -> float:
+    """What the first write to a page costs: of steps whose pages are all protected before, in turns with others."""
+    reader = PageReader.open(world.state.arena)
+    assert reader is not None
+    bare, watched, pages = [], [], []
+    for _ in range(rounds):
+        bare += [
+            timed(world.step, None) for _ in range(count)
+        ]  # All pages written in a tick are so from the second on.
+        for _ in range(count):
+            reader.take()
+            watched.append(timed(world.step, None))
+            written = reader.look()
+            pages.append(float(len(written)) if written is not None else 0.0)
+    reader.close()
+    return (median(watched) - median(bare)) / median(pages)
+
+
+def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[Line]:
+    """What it costs to know and copy what changed for keyframes, one in FULL_EVERY of them full.
+
+    The faults, of which there is one a page from one full keyframe to the next, are counted: they are too few among
+    thousands of steps to be seen in their times.
+    """
+    buffers, each_us = Buffers(), fault_us(world, count=20, rounds=rounds)
+    deltas: dict[str, list[float]] = {way: [] for way in WAYS}
+    fulls: dict[str, list[float]] = {way: [] for way in WAYS}
+    steps, pages = [], 0.0
+    for turn in range(rounds + 1):
+        for way in WAYS:
+            world.marks_writes = way == "marks"
+            source = find_source(world, way).whole(world.state)
+            source.reset(world.state.snapshot())
+            reader = PageReader.open(world.state.arena) if way == "pages" else None
+            if reader is not None:
+                reader.take()
+            for number in range(1, FULL_EVERY + 1):
+                steps += [timed(world.step, None) for _ in range(interval)]
+                is_full = number == FULL_EVERY
+                written = reader.look() if reader is not None and is_full else None
+                pages = float(len(written)) if written is not None else pages
+                put_us = timed(put, world.state, source, buffers, is_full)
+                if turn:  # In the first one memory is had that is used again from then on.
+                    (fulls if is_full else deltas)[way].append(put_us)
             if reader is not None:
                 reader.close()
-            if source is not None:
-                source.close()
-    own = median(steps["none"])
-    pages = float(np.nanmedian(written)) if written else 0.0
-    for way in ways:
-        yield Line(what, way, own, median(steps[way]) - own, median(asked[way]), pages if way == "pages" else 0)
+            source.close()
+    for kind, asked in (("delta", deltas), ("full", fulls)):
+        for way in WAYS:
+            above_us = each_us * pages / FULL_EVERY if way == "pages" else 0.0
+            yield Line(
+                f"{name}: a {kind} keyframe, every {interval} ticks", way, median(steps), above_us, median(asked[way])
+            )
 
 
-def keyframes(name: str, *, rounds: int, interval: int) -> Iterator[Line]:
-    """What it costs to know and copy what changed for keyframes, one in FULL_EVERY of them full."""
-    world, buffers = workloads.make(name), Buffers()
-    steps: dict[str, list[float]] = {way: [] for way in ("none", *WAYS)}
-    asked: dict[str, list[float]] = {way: [] for way in WAYS}
-    for _ in range(rounds):
-        for way in ("none", *WAYS):
-            world.marks_writes = way == "marks"
-            source = find_source(world, way).whole(world.state) if way != "none" else None
-            if source is not None:
-                source.reset(world.state.snapshot())
-            for number in range(1, FULL_EVERY + 1):
-                steps[way].append(sum(timed(lambda: world.step(None)) for _ in range(interval)))
-                if source is not None:
-                    is_full = number == FULL_EVERY
-                    asked[way].append(
-                        timed(lambda source=source, full=is_full: put(world.state, source, buffers, full))
-                    )
-            if source is not None:
-                source.close()
-    own = float(np.mean(steps["none"]))
-    for way in WAYS:
-        what = f"{name}: a keyframe every {interval} ticks"
-        yield Line(what, way, own, float(np.mean(steps[way])) - own, float(np.mean(asked[way])), 0)
-
-
-def put(state: State, source: Any, buffers: Buffers, full: bool) -> None:  # noqa: FBT001 - of a lambda
+def put(state: State, source: ChangeSource, buffers: Buffers, full: bool) -> None:  # noqa: FBT001 - timed gives no names
     """What recorder.keyframes does on the simulation's thread; the memory is given back at once."""
     if full and source.needs_baseline:
         snapshot = state.snapshot(buffers.take(state.layout.size_bytes))
@@ -184,13 +202,12 @@ def put(state: State, source: Any, buffers: Buffers, full: bool) -> None:  # noq
 def show(title: str, lines: list[Line]) -> None:
     """One table."""
     table = Table(title=title)
-    for heading in ("what", "way", "step µs", "faults µs", "asking µs", "sum µs", "÷ scan", "µs a fault"):
+    for heading in ("what", "way", "step µs", "faults µs", "asking µs", "sum µs", "÷ scan"):
         table.add_column(heading, justify="left" if heading in {"what", "way"} else "right")
     scans = {line.what: line.sum_us for line in lines if line.way == "scan"}
     for line in lines:
-        fault = f"{line.above_us / line.pages:.2f}" if line.pages else ""
         figures = (f"{value:,.0f}" for value in (line.step_us, line.above_us, line.asked_us, line.sum_us))
-        table.add_row(line.what, line.way, *figures, f"{line.sum_us / scans[line.what]:.2f}", fault)
+        table.add_row(line.what, line.way, *figures, f"{line.sum_us / scans[line.what]:.2f}")
     Console(width=130).print(table)
 
 
@@ -208,17 +225,16 @@ def main() -> None:
     lines: list[Line] = []
     interval = 30 if arguments.quick else KEYFRAME_TICKS
     for name in "MG" if arguments.quick else "MGL":
-        lines += ticks(
-            f"{name}: a tick", lambda name=name: workloads.make(name), count=60, rounds=arguments.rounds, always=False
-        )
-        lines += keyframes(name, rounds=1, interval=interval)
+        world = workloads.make(name)
+        lines += ticks(f"{name}: a tick", world, count=60, rounds=arguments.rounds, always=False)
+        lines += keyframes(name, world, rounds=arguments.rounds, interval=interval)
     show("Workloads", lines)
-    shares = []
+    shares: list[Line] = []
     for share in SHARES:
         for is_scattered in (True, False):
             what = f"{arguments.size_mb} MB, {share:.1%} of pages {'here and there' if is_scattered else 'in a row'}"
-            make = lambda share=share, one=is_scattered: Sheet(arguments.size_mb, share, is_scattered=one)  # noqa: E731
-            shares += list(ticks(what, make, count=9, rounds=arguments.rounds, always=True))
+            sheet = Sheet(arguments.size_mb, share, is_scattered=is_scattered)
+            shares += ticks(what, sheet, count=9, rounds=arguments.rounds, always=True)
     show("A tick by the share of pages written, watched whether worth it or not", shares)
     if arguments.json is not None:
         found = {"machine": platform.platform(), "lines": [attrs.asdict(line) for line in (*lines, *shares)]}
