@@ -53,7 +53,10 @@ SeekBudgetOption = Annotated[
 ]
 Changes = Annotated[
     Literal["auto", "marks", "scan", "pages", "audit"],
-    Parameter(help="How deltas know what changed: marks, scan, or audit (both, failing where they disagree)."),
+    Parameter(
+        help="How deltas know what changed: marks, scan, pages (of memory, that the kernel saw written), or audit (marks and a "
+        "scan, failing where they disagree); auto is marks where there are, else pages for large states, else a scan."
+    ),
 ]
 BlameOption = Annotated[
     Literal["auto", "fields", "phases", "none"],

@@ -17,6 +17,7 @@ import recorder.cli
 import replayer.choosing
 import replayer.cli
 from recorder.format.block import HEADER_BYTES
+from recorder.write_watch import obstacle
 from replayer import Tape
 from sim.worlds.meadow import Meadow
 from sim.worlds.meadow.lifecycle import run_lifecycle
@@ -64,11 +65,11 @@ def test_new_recordings_get_new_names(tape: Path) -> None:
 
 
 def test_deterministic_recordings_are_equal(tape: Path) -> None:
-    """With --deterministic two runs give the same file, byte for byte; marks and scan give the same, too."""
-    for name, changes in (("a", "marks"), ("b", "scan"), ("c", "audit")):
+    """With --deterministic two runs give the same file, byte for byte, however they know what changed."""
+    for name, changes in (("a", "marks"), ("b", "scan"), ("c", "audit"), ("d", "scan" if obstacle() else "pages")):
         line = f"run tiny.toml -q --deterministic --keyframe-interval 15 -o {name}.tape --changes {changes}"
         assert run(recorder.cli.main, line) == 0
-    assert Path("a.tape").read_bytes() == Path("b.tape").read_bytes() == Path("c.tape").read_bytes()
+    assert len({Path(f"{name}.tape").read_bytes() for name in "abcd"}) == 1
     assert tape.read_bytes() != Path("a.tape").read_bytes()
 
 
