@@ -87,8 +87,8 @@ class Recorder(ShownInNotebooks):
             keyframe_interval_ticks: from one keyframe to the next, at least 1.
             full_every: one keyframe of so many is full.
             seek_budget_ms: put keyframes as far apart as lets a seek take about so long, instead of at that interval.
-            changes: how to know what changed: "marks" (the simulation marks every write), "scan" (compare with the
-                baseline), "audit" (both; UnmarkedWriteError where they disagree), "auto" (marks if it ``marks_writes``).
+            changes: how to know what changed: "marks" (of the simulation), "scan" (compare all), "pages" (those written),
+                "audit" (marks and scan; UnmarkedWriteError where they disagree), "auto" (marks, or pages, or scan).
             durability: what a kill may cost: "tick" (nothing: a journal), "block" (a second), "none" (what was not written).
             sync: when to force the file to the disk: a time such as "1s" (the default), "block" (each block) or "never".
             on_error: when the disk refuses: "continue" (in memory, trying again, noting what is lost) or "raise".
