@@ -2,7 +2,7 @@
 
 Invariants:
     1. A reader is told of every page that was written since it last took; others may be among them.
-    2. Where the kernel fails, a reader is told that nothing is known, from then on.
+    2. Where the kernel fails, and in a forked child, a reader is told that nothing is known, from then on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from recorder.forks import refuse_after_fork
 from recorder.write_watch import Bytes, Pages, WriteWatch, obstacle
 
 _shared: weakref.WeakValueDictionary[int, _SharedWatch]
@@ -90,6 +91,13 @@ class _SharedWatch:
         self.works = True
         self.readers: weakref.WeakSet[PageReader] = weakref.WeakSet()
         self.lock = threading.Lock()
+        refuse_after_fork(self)
+
+    def disown(self) -> None:
+        """In a forked child, which may watch its own copy of the arena: there may be nobody left to open these locks."""
+        global _lock  # noqa: PLW0603 - see above
+        _lock = self.lock = threading.Lock()
+        self.end()
 
     def collect(self, *, protect: bool) -> bool:
         """Tell all readers what the kernel tells; False if it does not."""

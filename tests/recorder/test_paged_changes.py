@@ -475,6 +475,35 @@ def test_a_forked_child_of_a_recording(tmp_path: Path) -> None:
 
 
 @needs_kernel
+def test_a_forked_child_may_watch_what_it_has(tmp_path: Path) -> None:
+    """The readers that it inherits know nothing, their descriptors are closed; one of its own tells of its own writes."""
+    arena = np.zeros(9 * PAGE_BYTES, np.uint8)
+    descriptors = open_descriptors()
+    reader = PageReader.open(arena)
+    reader.take()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        written_pages._lock.acquire()  # As another thread may have it that is no more in the child.
+        child = os.fork()
+    if child == 0:
+        try:
+            closed = open_descriptors() == descriptors
+            own = PageReader.open(arena)
+            own.take()
+            arena[own.lead_bytes + 2 * PAGE_BYTES] = 1
+            found = (closed, reader.take(), own.take().tolist(), reader.close(), own.close())
+            (tmp_path / "found").write_text(repr(found))
+        finally:
+            os._exit(0)
+    written_pages._lock.release()
+    os.waitpid(child, 0)
+    assert (tmp_path / "found").read_text() == "(True, None, [2], None, None)"
+    arena[reader.lead_bytes + 5 * PAGE_BYTES] = 1
+    assert reader.take().tolist() == [5]
+    reader.close()
+
+
+@needs_kernel
 def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
     """Closed or forgotten; neither does a registration."""
     gc.collect()
@@ -492,6 +521,34 @@ def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
     assert watched_bytes() > before
     sources.clear()
     assert (watched_bytes(), open_descriptors()) == (before, descriptors)
+
+
+@needs_kernel
+def test_another_arena_counts_as_all_written() -> None:
+    """Of another layout, and of the same one again: nothing is known of it until the source begins anew."""
+    state = State(Schema(Field("x", "i8", (3_000,)), Table("ants", Field("age", "i8"), capacity=4)))
+    before, earlier = watched_bytes(), state.snapshot()
+    keyframes, ticks = PagedChanges(state), PagedTicks(state)
+    keyframes.reset(None)
+    assert not keyframes.needs_baseline
+    state.add_rows("ants", 5)
+    for _ in range(2):
+        assert keyframes.needs_baseline
+        assert set(keyframes.changed_fields().values()) == {None}
+        assert as_lists(keyframes.changed_rows())["x"] == list(range(3_000))
+        assert ticks.take(state) is None
+        state.restore(earlier)  # The layout that it was, in memory of its own.
+    state.restore(earlier)
+    keyframes.reset(state.snapshot())
+    ticks.reset(state)
+    assert watched_bytes() > before
+    state["x"][2_000] = 5
+    assert 2_000 in as_lists(keyframes.changed_rows())["x"]
+    assert 0 < len(as_lists(keyframes.changed_rows())["x"]) < 3_000
+    assert 5 in ticks.take(state).values
+    keyframes.close()
+    ticks.close()
+    assert watched_bytes() == before
 
 
 def test_layouts_of_nothing() -> None:
