@@ -10,7 +10,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -52,17 +52,20 @@ class PagedChanges:
         ranges = self._written()
         if ranges is None:
             return self._scanned.changed_fields()
+        slots = [slot for slot in self._state.layout.slots.values() if slot.size_bytes]
         found: dict[str, Rows | None] = {}
         copied_bytes = 0
-        for name, slot in self._state.layout.slots.items():
-            if not slot.size_bytes:
-                continue
-            first, counts = rows_in(slot, *ranges)
-            cost_bytes = int(counts.sum()) * (2 * slot.row_bytes + ROW_COSTS_BYTES)
+        for slot, written_bytes in zip(slots, bytes_in(slots, *ranges).tolist(), strict=True):
+            cost_bytes = _cost_bytes(
+                slot, -(-written_bytes // slot.row_bytes)
+            )  # Of a guess, before they are looked up.
+            if 0 < cost_bytes < slot.size_bytes:
+                first, counts = rows_in(slot, *ranges)
+                cost_bytes = _cost_bytes(slot, int(counts.sum()))
             if cost_bytes >= slot.size_bytes:
-                found[name] = None
+                found[slot.name] = None
             elif cost_bytes:
-                found[name] = _numbers(first, counts)
+                found[slot.name] = _numbers(first, counts)
             copied_bytes += min(cost_bytes, slot.size_bytes)
         self._saved_pages += (self._state.layout.size_bytes - copied_bytes) // PAGE_BYTES
         return found
@@ -129,6 +132,17 @@ def ranges_of(pages: Pages, lead_bytes: int, page_count: int, size_bytes: int) -
     return np.concatenate([[0], begins, [tail]]), np.concatenate([[lead_bytes], ends, [size_bytes]])
 
 
+def bytes_in(slots: Sequence[Slot], begins: Rows, ends: Rows) -> Rows:
+    """How many bytes of each field lie in ranges of bytes; the first range begins at 0."""
+    before = np.cumsum(ends - begins) - (ends - begins)  # Bytes of the ranges before each one.
+    starts = np.array([slot.offset for slot in slots], np.int64)
+    places = np.concatenate([starts, starts + np.array([slot.size_bytes for slot in slots], np.int64)])
+    last = np.searchsorted(begins, places, "right") - 1  # The last range that begins there or earlier.
+    upto = before[last] + np.minimum(places, ends[last]) - begins[last]
+    found: Rows = upto[len(slots) :] - upto[: len(slots)]
+    return found
+
+
 def rows_in(slot: Slot, begins: Rows, ends: Rows) -> tuple[Rows, Rows]:
     """The rows of a field that lie in ranges of bytes: the first of each lot, and how many follow each other."""
     start, stop = slot.offset, slot.offset + slot.size_bytes
@@ -137,6 +151,10 @@ def rows_in(slot: Slot, begins: Rows, ends: Rows) -> tuple[Rows, Rows]:
     last = -((start - np.minimum(ends[inside], stop)) // slot.row_bytes)  # Behind the last one.
     first[1:] = np.maximum(first[1:], last[:-1])  # A row may lie in two ranges, or more.
     return first, np.maximum(last - first, 0)
+
+
+def _cost_bytes(slot: Slot, row_count: int) -> int:
+    return row_count * (2 * slot.row_bytes + ROW_COSTS_BYTES)
 
 
 def _numbers(first: Rows, counts: Rows) -> Rows:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import replayer
 from recorder import Recorder, written_pages
 from recorder.format.keyframe import encode_delta, gather_changes
-from recorder.paged_changes import PagedChanges, ranges_of, rows_in
+from recorder.paged_changes import PagedChanges, bytes_in, ranges_of, rows_in
 from recorder.paged_ticks import PagedTicks
 from recorder.thrift import REST_MAX, REST_MIN, WATCHED_BYTES_MIN, Thrift
 from recorder.tracking import find_source
@@ -156,10 +156,11 @@ def test_rows_of_pages_against_brute_force(
     written[:lead] = written[size - tail :] = True
     for number in pages:
         written[lead + number * PAGE_BYTES : lead + (number + 1) * PAGE_BYTES] = True
-    for slot in slots.values():
-        if not slot.size_bytes or slot.offset + slot.size_bytes > size:
-            continue
-        truth = written[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, -1).any(axis=1)
+    inside = [slot for slot in slots.values() if slot.size_bytes and slot.offset + slot.size_bytes <= size]
+    for slot, byte_count in zip(inside, bytes_in(inside, *ranges), strict=True):
+        its = written[slot.offset : slot.offset + slot.size_bytes]
+        assert byte_count == its.sum()
+        truth = its.reshape(slot.row_count, -1).any(axis=1)
         first, counts = rows_in(slot, *ranges)
         told = [row for begin, count in zip(first, counts, strict=True) for row in range(begin, begin + count)]
         assert told == np.flatnonzero(truth).tolist()

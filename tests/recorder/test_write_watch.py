@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -59,6 +60,16 @@ def in_child(act: Any) -> int:
         except BaseException:  # noqa: BLE001 - the parent sees that it was something else
             os._exit(99)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_kernel_that_has_it_is_known() -> None:
+    """Or all of this would be left out for a mistake of ours."""
+    version = (
+        tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) if sys.platform == "linux" else (0, 0)
+    )
+    if version < (6, 7) or os.uname().machine != "x86_64" or not Path("/dev/userfaultfd").exists() or is_filtered():
+        pytest.skip("userfaultfd with PAGEMAP_SCAN is Linux 6.7 and later")
+    assert obstacle() is None
 
 
 @needs_kernel
@@ -174,6 +185,18 @@ def test_nothing_is_left_behind() -> None:
     assert (watched_bytes(), open_descriptors()) == (before, descriptors)
     memory[:] = 1
     WriteWatch(memory).close()  # It can be watched again.
+
+
+@needs_kernel
+def test_memory_lives_as_long_as_it_is_watched() -> None:
+    """Or other memory at the same place would be watched."""
+    memory = make_memory(3)
+    watch, freed = WriteWatch(memory), weakref.ref(memory)
+    del memory
+    gc.collect()
+    assert freed() is not None
+    watch.close()
+    assert freed() is None
 
 
 @needs_kernel
