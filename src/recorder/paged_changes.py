@@ -15,15 +15,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from recorder.thrift import FAULT_COSTS, Thrift
-from recorder.write_watch import PAGE_BYTES, Pages
+from recorder.write_watch import PAGE_BYTES, Bytes, Pages
 from recorder.written_pages import PageReader
 from sim.kernel.changes import Rows, ScannedChanges
 from sim.kernel.schema import Slot
 from sim.kernel.state import Snapshot, State
 
-# What could be copied in passing while one row of a written page is numbered and read, beside twice its own bytes: on
-# fields of 34 MB, 3 to 6 ns a row of 1 to 8 bytes, 50 ns one of 256 bytes, at 8 bytes a ns.
-ROW_COSTS_BYTES = 50
+# What could be copied in passing, at 8 bytes a ns, while the rows of a field are looked up (50 µs), and while one of them
+# is numbered and read, beside twice its own bytes: on fields of 34 MB, 3 to 6 ns a row of 1 to 8 bytes, 50 ns one of 256.
+LOOKUP_COSTS_BYTES, ROW_COSTS_BYTES = 400_000, 50
 
 
 class PagedChanges:
@@ -56,9 +56,7 @@ class PagedChanges:
         found: dict[str, Rows | None] = {}
         copied_bytes = 0
         for slot, written_bytes in zip(slots, bytes_in(slots, *ranges).tolist(), strict=True):
-            cost_bytes = _cost_bytes(
-                slot, -(-written_bytes // slot.row_bytes)
-            )  # Of a guess, before they are looked up.
+            cost_bytes = _cost_bytes(slot, -(-written_bytes // slot.row_bytes))  # A guess, before they are looked up.
             if 0 < cost_bytes < slot.size_bytes:
                 first, counts = rows_in(slot, *ranges)
                 cost_bytes = _cost_bytes(slot, int(counts.sum()))
@@ -77,12 +75,14 @@ class PagedChanges:
 
     def reset(self, baseline: Snapshot | None) -> None:
         """See ChangeSource."""
-        self._settle()
         arena = self._state.arena
-        if self._reader is None and not self._thrift.rests and len(arena) >= self._size_min_bytes:
-            self._reader = PageReader.open(arena)
-        if self._reader is not None and self._reader.take() is None:
+        if self._reader is not None and self._reader.arena is arena:
+            self._go_on(self._reader)
+        else:  # Another arena, or a rest.
             self._let_go()
+            if not self._thrift.rests or self._thrift.rested():
+                self._begin(arena)
+        self._saved_pages = 0
         # While pages are known the writer may make the next full state in the memory of this one.
         self._scanned.reset(baseline if self._reader is None else None)
 
@@ -91,19 +91,17 @@ class PagedChanges:
         self._scanned.close()
         self._let_go()
 
-    def _settle(self) -> None:
-        """Let go of a watch that has not been worth it, or of an arena that is no more; come nearer to a new one."""
-        if self._thrift.rests:
-            self._thrift.rested()
-        elif self._reader is not None:
-            pages = self._reader.look()
-            if (
-                pages is None
-                or self._reader.arena is not self._state.arena
-                or not self._thrift.pays(FAULT_COSTS * len(pages), self._saved_pages)
-            ):
+    def _go_on(self, reader: PageReader) -> None:
+        """Begin anew with the pages of the same arena, if those of the last baseline were worth it."""
+        pages = reader.take()
+        if pages is None or not self._thrift.pays(FAULT_COSTS * len(pages), self._saved_pages):
+            self._let_go()
+
+    def _begin(self, arena: Bytes) -> None:
+        if len(arena) >= self._size_min_bytes:
+            self._reader = PageReader.open(arena)
+            if self._reader is not None and self._reader.take() is None:
                 self._let_go()
-        self._saved_pages = 0
 
     def _let_go(self) -> None:
         if self._reader is not None:
@@ -154,7 +152,8 @@ def rows_in(slot: Slot, begins: Rows, ends: Rows) -> tuple[Rows, Rows]:
 
 
 def _cost_bytes(slot: Slot, row_count: int) -> int:
-    return row_count * (2 * slot.row_bytes + ROW_COSTS_BYTES)
+    """What taking so many rows of a field costs, as bytes copied in passing."""
+    return LOOKUP_COSTS_BYTES + row_count * (2 * slot.row_bytes + ROW_COSTS_BYTES) if row_count else 0
 
 
 def _numbers(first: Rows, counts: Rows) -> Rows:

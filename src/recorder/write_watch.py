@@ -93,7 +93,7 @@ class WriteWatch:
         while place < self._end:
             count, place = self._scan(place, protect=protect)
             told.append(self._regions[:count, :2] - self._begin)
-        bounds = np.concatenate(told) // PAGE_BYTES
+        bounds = (told[0] if len(told) == 1 else np.concatenate(told)) // PAGE_BYTES
         lengths = bounds[:, 1] - bounds[:, 0]
         before = np.cumsum(lengths) - lengths  # Pages of the regions before each one.
         return np.repeat(bounds[:, 0] - before, lengths) + np.arange(int(lengths.sum()))
