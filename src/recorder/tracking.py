@@ -10,7 +10,7 @@ import attrs
 
 from recorder.paged_changes import PagedChanges
 from recorder.paged_ticks import PagedTicks
-from recorder.thrift import WATCHED_BYTES_MIN
+from recorder.thrift import WATCHED_KEYFRAMES_BYTES_MIN, WATCHED_TICKS_BYTES_MIN
 from recorder.write_watch import is_filtered, obstacle
 from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.simulation import ArenaOfSaved
@@ -36,8 +36,8 @@ _SOURCES: dict[str, Sources] = {
     "audit": Sources(AuditedChanges, TICK_SOURCES["audit"], marks=True),
 }
 _LARGE_BY_PAGES = Sources(
-    functools.partial(PagedChanges, size_min_bytes=WATCHED_BYTES_MIN),
-    functools.partial(PagedTicks, size_min_bytes=WATCHED_BYTES_MIN),
+    functools.partial(PagedChanges, size_min_bytes=WATCHED_KEYFRAMES_BYTES_MIN),
+    functools.partial(PagedTicks, size_min_bytes=WATCHED_TICKS_BYTES_MIN),
 )
 
 

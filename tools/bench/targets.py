@@ -157,7 +157,7 @@ def t3(folder: Path) -> Iterator[Line]:
                 limit = 0.6 * run.copy_us + 30 if marks else 1.1 * run.copy_us
                 share = (cost - (30 if marks else 0)) / run.copy_us
                 wanted = "≤ 0.6 × + 30 µs" if marks else "≤ 1.1 ×"
-                what = f"{name}: {kind} keyframe, {'marks' if marks else 'scan'}, ÷ copy of the state"
+                what = f"{name}: {kind} keyframe, {'marks' if marks else 'no marks'}, ÷ copy of the state"
                 told = f"{cost:,.0f} µs = {share:.2f} ×" + (" + 30 µs" if marks else "")
                 yield Line("T3", what, told, wanted, cost <= limit)
 
