@@ -8,10 +8,6 @@ from typing import Any, Literal
 
 import attrs
 
-from recorder.paged_changes import PagedChanges
-from recorder.paged_ticks import PagedTicks
-from recorder.thrift import WATCHED_KEYFRAMES_BYTES_MIN, WATCHED_TICKS_BYTES_MIN
-from recorder.write_watch import is_filtered, obstacle
 from sim.kernel.changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.simulation import ArenaOfSaved
 from sim.kernel.state import State
@@ -32,13 +28,8 @@ class Sources:
 _SOURCES: dict[str, Sources] = {
     "marks": Sources(MarkedChanges, TICK_SOURCES["marks"], marks=True),
     "scan": Sources(ScannedChanges, TICK_SOURCES["scan"]),
-    "pages": Sources(PagedChanges, PagedTicks),
     "audit": Sources(AuditedChanges, TICK_SOURCES["audit"], marks=True),
 }
-_LARGE_BY_PAGES = Sources(
-    functools.partial(PagedChanges, size_min_bytes=WATCHED_KEYFRAMES_BYTES_MIN),
-    functools.partial(PagedTicks, size_min_bytes=WATCHED_TICKS_BYTES_MIN),
-)
 
 
 def find_source(simulation: Any, changes: ChangeTracking) -> Sources:
@@ -47,10 +38,10 @@ def find_source(simulation: Any, changes: ChangeTracking) -> Sources:
         return _choose(simulation)
     if changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
         raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
+    if changes == "pages":
+        return _by_pages()
     if changes not in _SOURCES:
         raise ValueError(f"changes={changes!r}: auto, marks, scan, pages or audit was expected")
-    if changes == "pages" and (why := obstacle()) is not None:
-        raise ValueError(f'changes="pages": {why}; use "scan"')
     return _SOURCES[changes]
 
 
@@ -58,6 +49,34 @@ def _choose(simulation: Any) -> Sources:
     """Marks if there are; else pages, if the state is large, or becomes so, and the kernel tells; else a scan."""
     if getattr(simulation, "marks_writes", False):
         return _SOURCES["marks"]
-    if isinstance(simulation, ArenaOfSaved) or is_filtered():  # The arena of the first is written anew at each step.
+    if isinstance(simulation, ArenaOfSaved):  # Its arena is written anew at each step.
         return _SOURCES["scan"]
-    return _LARGE_BY_PAGES
+    return _by_pages_if_large()
+
+
+# The modules that are imported below take their time, and whoever marks needs none of them.
+
+
+def _by_pages() -> Sources:
+    from recorder.paged_changes import PagedChanges  # noqa: PLC0415 - see above
+    from recorder.paged_ticks import PagedTicks  # noqa: PLC0415
+    from recorder.write_watch import obstacle  # noqa: PLC0415
+
+    why = obstacle()
+    if why is not None:
+        raise ValueError(f'changes="pages": {why}; use "scan"')
+    return Sources(PagedChanges, PagedTicks)
+
+
+def _by_pages_if_large() -> Sources:
+    from recorder.paged_changes import PagedChanges  # noqa: PLC0415 - see above
+    from recorder.paged_ticks import PagedTicks  # noqa: PLC0415
+    from recorder.thrift import WATCHED_KEYFRAMES_BYTES_MIN, WATCHED_TICKS_BYTES_MIN  # noqa: PLC0415
+    from recorder.write_watch import is_filtered  # noqa: PLC0415
+
+    if is_filtered():
+        return _SOURCES["scan"]
+    return Sources(
+        functools.partial(PagedChanges, size_min_bytes=WATCHED_KEYFRAMES_BYTES_MIN),
+        functools.partial(PagedTicks, size_min_bytes=WATCHED_TICKS_BYTES_MIN),
+    )

@@ -285,7 +285,7 @@ def test_a_kernel_without_it_is_known(monkeypatch: pytest.MonkeyPatch, name: str
         assert why in found
         assert open_descriptors() == descriptors
     monkeypatch.setattr("recorder.written_pages.obstacle", lambda: found)
-    monkeypatch.setattr("recorder.tracking.obstacle", lambda: found)
+    monkeypatch.setattr(write_watch, "obstacle", lambda: found)
     assert PageReader.open(make_memory(8)) is None
     with pytest.raises(ValueError, match=r'changes="pages": the kernel does not .*; use "scan"'):
         find_source(Herd(), "pages")
