@@ -6,14 +6,26 @@ start from what everybody sees. Negative energy is written as zero.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.state import State
+from sim.worlds.meadow.compiled import PLANTS_MIN, compiled_for
+from sim.worlds.meadow.passes import publish_plants
 
 Layer = npt.NDArray[np.int64]
+PlantCells = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # Species, y and x of plants.
+
+
+class PlantColumns(NamedTuple):
+    """Of the plants' table."""
+
+    species: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    x: npt.NDArray[Any]
+    energy: npt.NDArray[Any]
 
 
 def visible_energy(state: State) -> Layer:
@@ -29,6 +41,65 @@ def write_energy(state: State, species: Any, y: Any, x: Any, energy: Any) -> Non
     layers[back, species, y, x] = np.maximum(energy, 0)
     _, species_count, height, width = layers.shape
     state.mark("biotope.energy", np.atleast_1d(((back * species_count + species) * height + y) * width + x))
+
+
+def rebuild_at(state: State, rows: Layer, left: PlantCells) -> None:
+    """Write the energies of all plants, which are in these rows, to the back side, and rebuild.
+
+    left: where plants were that have gone since the last rebuild; zeros are written there. Where none was, and none is,
+    nobody has written: there both sides are equal, and only the other cells are looked at.
+    """
+    front = int(state["biotope.front"])
+    (seen, written), (seen_sums, sums) = (
+        (state[name][front].reshape(-1), state[name][1 - front].reshape(-1))
+        for name in ("biotope.energy", "biotope.total")
+    )
+    width = state["biotope.total"].shape[2]
+    species, y, x = left
+    cells = y.astype(np.int64) * width + x
+    plants = PlantColumns(*(state[f"plants.{name}"] for name in ("species", "y", "x", "energy")))
+    layers = (written, seen, sums, seen_sums)
+    # Those that have left come first, since a seedling of the same species may stand in such a cell.
+    for rewritten, shown, changed_cells in (
+        _publish(species * sums.size + cells, cells, np.zeros(len(cells), np.int64), *layers),
+        publish(rows, plants, width, *layers),
+    ):
+        state.mark("biotope.energy", rewritten + (1 - front) * seen.size)
+        state.mark("biotope.energy", shown + front * seen.size)
+        for side in (0, 1):
+            state.mark("biotope.total", changed_cells + side * sums.size)
+    state["biotope.front"][()] = 1 - front
+    state.mark("biotope.front")
+
+
+def publish(rows: Layer, plants: PlantColumns, width: int, *layers: Layer) -> tuple[Layer, Layer, Layer]:
+    """Write the energies of plants to the back side, copy what differs to the front, and correct both sides' sums.
+
+    layers: the species' layers and their sum, back and front, each as one line: written, seen, sums, seen_sums.
+    Returns the numbers of what changed: on the back, on the front, and the cells whose sums did.
+    """
+    compiled = compiled_for(len(rows), PLANTS_MIN, publish_plants)
+    if compiled is None:
+        species, y, x, energy = (column[rows] for column in plants)
+        cells = y.astype(np.int64) * width + x
+        return _publish(species * layers[2].size + cells, cells, np.maximum(energy, 0), *layers)
+    room = [np.empty(len(rows), np.int64) for _ in range(3)]
+    rewritten, shown = compiled(rows, *plants, width, *layers, *room)
+    return room[0][:rewritten], room[1][:shown], room[2][:shown]
+
+
+def _publish(
+    numbers: Layer, cells: Layer, values: Layer, written: Layer, seen: Layer, sums: Layer, seen_sums: Layer
+) -> tuple[Layer, Layer, Layer]:
+    rewritten = numbers[written[numbers] != values]
+    written[numbers] = values
+    before = seen[numbers]
+    changed = np.flatnonzero(values != before)
+    numbers, cells, values = numbers[changed], cells[changed], values[changed]
+    seen[numbers] = values
+    seen_sums[cells] += values - before[changed]
+    sums[cells] = seen_sums[cells]
+    return rewritten, numbers, cells
 
 
 def rebuild(state: State) -> None:

@@ -21,9 +21,9 @@ from sim.kernel.messages import Event
 from sim.kernel.state import State
 from sim.worlds.meadow.config import MeadowConfig
 from sim.worlds.meadow.layout import HeadLoss, LossCause
+from sim.worlds.meadow.swarming import BORN, EATEN, EATEN_FROM, STARVED
 
 Values = npt.NDArray[Any]
-Deed = tuple[str, int, int, int]  # Kind, id and species of the swarm; energy eaten, or heads.
 
 LINKED, UNLINKED = "linked", "unlinked"
 FED, HEADS_BORN, HEADS_LOST = "fed", "heads_born", "heads_lost"
@@ -134,22 +134,25 @@ class Chronicle:
         own = {"swarm": swarm, "species": self._herbivores[species]}
         return {"kind": HEADS_LOST, **own, "heads": heads, "cause": _word(loss)}
 
-    def deeds(self, deeds: Sequence[Deed], plants: Values, flora: Values) -> None:
-        """What swarms did in the interaction, in their order. plants, flora: id and species of what was eaten from."""
-        if self.is_open and deeds:
-            self._told.append((self._deeds, (deeds, plants, flora)))
+    def deeds(self, state: State, rows: Values, deeds: Values) -> None:
+        """What the swarms of these rows, in ascending id, did in the interaction: columns as in swarming.py."""
+        if self.is_open:
+            own = [state["swarms.id"][rows], state["swarms.species"][rows]]
+            plants = np.maximum(deeds[EATEN_FROM], 0)  # Of those that ate from none, any: nobody asks.
+            names = [state[f"plants.{name}"][plants] for name in ("id", "species")] if deeds[EATEN].any() else own
+            self._told.append(
+                (self._deeds, (*own, *names, *(deeds[column].copy() for column in (EATEN, STARVED, BORN))))
+            )
 
-    def _deeds(self, deeds: Sequence[Deed], plants: Values, flora: Values) -> Iterator[Event]:
-        eaten = zip(*_lists((plants, flora)), strict=True)
-        for kind, swarm, species, amount in deeds:
+    def _deeds(self, *columns: Values) -> Iterator[Event]:
+        for swarm, species, plant, flower, eaten, starved, born in zip(*_lists(columns), strict=True):
             own = {"swarm": swarm, "species": self._herbivores[species]}
-            if kind == FED:
-                plant, flower = next(eaten)
-                yield {"kind": FED, **own, "plant": plant, "flora": self._flora[flower], "energy": to_number(amount)}
-            elif kind == HEADS_BORN:
-                yield {"kind": HEADS_BORN, **own, "heads": amount}
-            else:
-                yield self._lost(swarm, species, amount, HeadLoss.STARVATION)
+            if eaten:
+                yield {"kind": FED, **own, "plant": plant, "flora": self._flora[flower], "energy": to_number(eaten)}
+            if starved:
+                yield self._lost(swarm, species, starved, HeadLoss.STARVATION)
+            if born:
+                yield {"kind": HEADS_BORN, **own, "heads": born}
 
     # --- substances
 

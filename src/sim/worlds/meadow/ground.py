@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import ONE
+from sim.kernel.fixed_point import ONE, multiply
 from sim.kernel.keyed_random import KeyedRandom
 from sim.kernel.state import State
 from sim.worlds.meadow.chronicle import Chronicle
@@ -47,6 +47,16 @@ class FloraTable:
         return FloraTable(growth=np.array(growth, np.int64), rings=rings, **columns)
 
 
+def _kinds(config: MeadowConfig, players: dict[int, Player]) -> Values:
+    """The constants of the herbivore species, a row for each, as swarming.py describes it: int64."""
+    rows = []
+    for index, (one, diet) in enumerate(zip(config.herbivores, config.diet, strict=True)):
+        bite, price = one.consumption_rate // one.velocity, multiply(one.energy_min, one.reproduction_divisor)
+        bias = players[index].bias if index in players else 1
+        rows.append((bite, one.velocity, one.upkeep, one.energy_min, price, one.split_population, bias, *diet))
+    return np.array(rows, np.int64)
+
+
 @attrs.frozen(eq=False)
 class Ground:
     """A meadow as its phases see it.
@@ -55,6 +65,8 @@ class Ground:
         state: all that lasts.
         config: what never changes.
         flora: constants of the plant species as arrays.
+        kinds: constants of the herbivore species as arrays.
+        defended: which plant species begin a defence, if a rule says so: (species,) bool.
         players: by number of their herbivore species.
         ledger: where flows of energy are noted, if somebody keeps books.
         chronicle: where it is noted what happens.
@@ -63,6 +75,8 @@ class Ground:
     state: State
     config: MeadowConfig
     flora: FloraTable
+    kinds: Values
+    defended: npt.NDArray[np.bool_]
     players: dict[int, Player]
     ledger: Ledger | None
     chronicle: Chronicle
@@ -71,7 +85,10 @@ class Ground:
     def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> Ground:
         """For a state of this configuration."""
         players = {config.herbivore_index(player.species): player for player in config.players}
-        return Ground(state, config, FloraTable.of(config), players, ledger, Chronicle(config))
+        ruled = {trigger.flora for trigger in config.triggers}
+        defended = np.array([flora.name in ruled for flora in config.flora])
+        kinds, chronicle = _kinds(config, players), Chronicle(config)
+        return Ground(state, config, FloraTable.of(config), kinds, defended, players, ledger, chronicle)
 
     @property
     def random(self) -> KeyedRandom:

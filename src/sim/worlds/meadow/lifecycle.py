@@ -21,82 +21,108 @@ any seed falls.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from sim.kernel.fixed_point import ONE
 from sim.kernel.state import State
-from sim.worlds.meadow.biotope import rebuild, write_energy
+from sim.worlds.meadow.biotope import rebuild_at
+from sim.worlds.meadow.compiled import PLANTS_MIN, compiled_for
 from sim.worlds.meadow.dispersal import wind_shift
 from sim.worlds.meadow.ground import Ground, Values
 from sim.worlds.meadow.layout import DrawPhase, LossCause, Parameter
 from sim.worlds.meadow.ledger import Flow
 from sim.worlds.meadow.links import grow_links
+from sim.worlds.meadow.passes import grow_plants
 from sim.worlds.meadow.plants import add_plants, plant_cells, remove_plants
-from sim.worlds.meadow.tables import rows_by_id
+from sim.worlds.meadow.tables import in_order_of_id
 
 
 def run_lifecycle(ground: Ground) -> None:
     """The whole phase."""
     state = ground.state
-    rows = rows_by_id(state, "plants")
-    _grow(ground, rows)
-    dying = state["plants.energy"][rows] < ground.flora.survival_threshold[state["plants.species"][rows]]
-    mothers, *seedlings = _reproduce(ground, rows, dying)
-    ground.note(Flow.DEAD_PLANTS, state["plants.energy"][rows[dying]])
-    ground.chronicle.plants_died(state, rows[dying])
-    remove_plants(state, rows[dying])
+    dying, parents = (in_order_of_id(state, "plants", rows) for rows in _grow(ground))
+    mothers, *seedlings = _reproduce(ground, dying, parents)
+    ground.note(Flow.DEAD_PLANTS, state["plants.energy"][dying])
+    ground.chronicle.plants_died(state, dying)
+    left = plant_cells(state, dying)
+    remove_plants(state, dying)
     ground.note(Flow.SEEDLINGS, seedlings[-1])
     ground.chronicle.plants_born(int(state["next_plant_id"]), seedlings[:3], mothers)
     add_plants(state, *seedlings)
     if ground.tick % ground.parameter(Parameter.LINK_INTERVAL) == 0:
         grow_links(ground)
-    living = np.flatnonzero(state["plants.id"])
-    write_energy(state, *plant_cells(state, living), state["plants.energy"][living])
-    rebuild(state)
+    rebuild_at(state, np.flatnonzero(state["plants.id"] != 0), left)
     _pass_drought(state)
 
 
-def _grow(ground: Ground, rows: Values) -> None:
+def _grow(ground: Ground) -> tuple[Values, Values]:
+    """Growth; rows of the plants that die of it, and of those that try to reproduce."""
     state, flora = ground.state, ground.flora
-    species = state["plants.species"][rows]
     growth = ground.parameter(Parameter.GROWTH)  # In Python's integers: the product may be more than int64 holds.
     step = np.array([one * growth // (100 * ONE) for one in flora.growth.tolist()], np.int64)
     if state["climate.drought_ticks"] > 0:
         step = step * (100 - int(state["climate.drought_percent"])) // 100
-    before = state["plants.energy"][rows]
-    after = np.clip(before + step[species], 0, flora.max_energy[species])
-    state.set("plants.energy", rows, after)
-    state.set("plants.loss_cause", rows[after < before], LossCause.BACKGROUND)
+    energy, species, ids, last = (state[f"plants.{name}"] for name in ("energy", "species", "id", "last_reproduction"))
+    bounds = (flora.max_energy, flora.survival_threshold, flora.seed_cost, flora.reproduction_interval)
+    before = energy.copy()
+    changed, dying, parents = grow(energy, species, ids, last, ground.tick, step, *bounds)
+    state.mark("plants.energy", changed)
+    before, after = before[changed], energy[changed]
+    state.set("plants.loss_cause", changed[after < before], LossCause.BACKGROUND)
     ground.note(Flow.GROWTH, np.maximum(after - before, 0))
     ground.note(Flow.DROUGHT, np.maximum(before - after, 0))
+    return dying, parents
 
 
-def _reproduce(ground: Ground, rows: Values, dying: npt.NDArray[np.bool_]) -> tuple[Values, ...]:
+def grow(
+    energy: Values, species: Values, ids: Values, last: Values, tick: int, step: Values, *bounds: Values
+) -> tuple[Values, Values, Values]:
+    """Let the plants of a table grow; rows of those that changed, that die of it, and that try to reproduce.
+
+    energy, species, ids, last: columns, energy to be written, last of the last reproduction. A free row stays as it is.
+    step, bounds: by species: what it grows, its most energy, survival threshold, seed cost, reproduction interval.
+    """
+    compiled = compiled_for(len(energy), PLANTS_MIN, grow_plants)
+    if compiled is not None:
+        room = np.empty((3, len(energy)), np.int64)
+        counts = compiled(energy, species, ids, last, tick, step, *bounds, *room)
+        changed, dying, parents = (rows[:count] for rows, count in zip(room, counts, strict=True))
+        return changed, dying, parents
+    energy_max, threshold, seed_cost, interval = bounds
+    living = ids != 0
+    grown = energy + step[species]
+    np.clip(grown, 0, energy_max[species], out=grown)
+    changed = np.flatnonzero((grown != energy) & living)
+    energy[changed] = grown[changed]
+    least = threshold[species]
+    may = (tick - last >= interval[species]) & living
+    if may.any():
+        may &= energy - seed_cost[species] >= least
+    return changed, np.flatnonzero((energy < least) & living), np.flatnonzero(may)
+
+
+def _reproduce(ground: Ground, dying: Values, parents: Values) -> tuple[Values, ...]:
     """Let parents pay; return the parents' ids in their order, and species, x, y and energy of the seedlings.
 
-    rows: of all plants in ascending id. dying: which of them die of their growth in this tick.
+    dying: rows of the plants that die of their growth in this tick. parents: of those that try, in ascending id.
     """
     state, flora, grid, tick = ground.state, ground.flora, ground.config.grid, ground.tick
-    species = state["plants.species"][rows]
-    energy = state["plants.energy"][rows]
-    waited = tick - state["plants.last_reproduction"][rows] >= flora.reproduction_interval[species]
-    can_pay = energy - flora.seed_cost[species] >= flora.survival_threshold[species]
-    order = np.flatnonzero(waited & can_pay)
-    parents, species = rows[order], species[order]
-    words = ground.random.words(DrawPhase.DISPERSAL, tick, state["plants.id"][parents])
+    if not len(parents):
+        return (parents,) * 5
+    ids, species = state["plants.id"], state["plants.species"][parents]
+    words = ground.random.words(DrawPhase.DISPERSAL, tick, ids[parents])
     offsets = flora.rings.pick(words, flora.seed_distance_min[species], flora.seed_distance_max[species])
     bound = flora.seed_distance_max[species]
     x, y = state["plants.x"][parents], state["plants.y"][parents]
     east, south = wind_shift(state, x, y, ground.config.dispersal.flight_ticks)
     x, y = x + offsets[:, 0] + np.clip(east, -bound, bound), y + offsets[:, 1] + np.clip(south, -bound, bound)
     inside = (x >= 0) & (x < grid.width) & (y >= 0) & (y < grid.height)
-    order, parents, species, x, y = (values[inside] for values in (order, parents, species, x, y))
+    parents, species, x, y = (values[inside] for values in (parents, species, x, y))
     # A cell is free for a seed if nobody stands there, or somebody who dies before it is the parent's turn.
-    turn_of_death = np.full(state.count("plants") + 1, len(rows))
-    turn_of_death[rows[dying] + 1] = np.flatnonzero(dying)
-    turn_of_death[0] = -1
-    free = turn_of_death[state["biotope.occupant"][y, x]] < order
-    order, parents, species, x, y = (values[free] for values in (order, parents, species, x, y))
+    gone_at = np.full(state.count("plants") + 1, np.iinfo(np.int64).max)  # By row + 1: the id whose turn it then is.
+    gone_at[dying + 1] = ids[dying]
+    gone_at[0] = -1
+    free = gone_at[state["biotope.occupant"][y, x]] < ids[parents]
+    parents, species, x, y = (values[free] for values in (parents, species, x, y))
     # Of several seeds for one cell the first parent's falls; unique gives the first place of each cell.
     _, first = np.unique(y * grid.width + x, return_index=True)
     first.sort()
@@ -105,7 +131,7 @@ def _reproduce(ground: Ground, rows: Values, dying: npt.NDArray[np.bool_]) -> tu
     state.set("plants.loss_cause", parents, LossCause.REPRODUCTION)
     state.set("plants.last_reproduction", parents, tick)
     ground.note(Flow.SEEDS, flora.seed_cost[species])
-    return state["plants.id"][parents], species.astype(np.int64), x, y, flora.base_energy[species]
+    return ids[parents], species.astype(np.int64), x, y, flora.base_energy[species]
 
 
 def _pass_drought(state: State) -> None:

@@ -10,14 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
+import numpy.typing as npt
 
 from sim.kernel.state import State
 from sim.worlds.meadow.biotope import write_energy
 from sim.worlds.meadow.layout import NEIGHBOURS
-from sim.worlds.meadow.tables import Rows, add_entities, clear_rows
+from sim.worlds.meadow.tables import Rows, add_entities, clear_rows, in_order_of_id
 
 _COLUMNS = ("energy", "loss_cause", "last_reproduction", "id", "species", "x", "y", "links")
+
+
+@attrs.frozen(eq=False)
+class Stand:
+    """The living plants of some species in ascending id, for phases in which none comes or goes.
+
+    Attributes:
+        rows: of the table.
+        ids: the same plants'.
+    """
+
+    rows: Rows
+    ids: Rows
+
+    @staticmethod
+    def of(state: State, species: npt.NDArray[np.bool_]) -> Stand:
+        """As it is now. species: which of them."""
+        rows = np.flatnonzero(species[state["plants.species"]] & (state["plants.id"] != 0))
+        rows = in_order_of_id(state, "plants", rows)
+        return Stand(rows, state["plants.id"][rows])
+
+    def find(self, ids: Rows) -> Rows:
+        """Rows of the plants with these ids; -1 where there is none."""
+        place = np.searchsorted(self.ids, ids)
+        place[place == len(self.ids)] = 0
+        result = np.full(len(ids), -1)
+        if len(self.ids):
+            found = self.ids[place] == ids
+            result[found] = self.rows[place[found]]
+        return result
 
 
 def plant_cells(state: State, rows: Rows) -> tuple[Rows, Rows, Rows]:

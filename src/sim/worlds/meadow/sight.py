@@ -29,7 +29,7 @@ def begin_sight(ground: Ground) -> None:
 def run_sight(ground: Ground) -> None:
     """The whole phase; all players at once."""
     state, config = ground.state, ground.config
-    rows = np.flatnonzero(state["swarms.id"])
+    rows = np.flatnonzero(state["swarms.id"] != 0)
     x, y, population = (state[f"swarms.{column}"][rows] for column in ("x", "y", "population"))
     cells = y.astype(np.int64) * config.grid.width + x
     numbers = np.full(len(config.herbivores), -1)  # Of the player of each species.

@@ -28,13 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.fixed_point import ONE, PLACES, multiply
+from sim.kernel.state import State
 from sim.worlds.meadow.biotope import write_energy
 from sim.worlds.meadow.chronicle import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.conditions import CONCENTRATION_MAX
 from sim.worlds.meadow.ground import Ground, Values
 from sim.worlds.meadow.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
 from sim.worlds.meadow.ledger import Flow
-from sim.worlds.meadow.plants import plant_cells
+from sim.worlds.meadow.plants import Stand, plant_cells
 from sim.worlds.meadow.swarms import remove_swarms_without_heads
 from sim.worlds.meadow.tables import add_entities, clear_rows, rows_by_id, write_changed
 from sim.worlds.meadow.transport import spread_signals
@@ -48,34 +49,22 @@ def run_signalling(ground: Ground) -> None:
     state = ground.state
     if not ground.config.substances:
         return
-    _remove_orphans(ground)
-    firing = fire_rules(ground)
+    stand = Stand.of(state, ground.defended)  # No other plant has a substance.
+    _remove_orphans(ground, stand)
+    firing = fire_rules(ground, stand)
     _begin_substances(ground, firing)
     triggered = _advance(ground, firing)
-    paying = _pay_upkeep(ground, triggered)
-    signals = _emit(ground, paying)
+    paying = _pay_upkeep(ground, triggered, stand)
+    signals = _emit(ground, paying, stand)
     if state["biotope.toxins"].size:
         _poison(ground)
     if signals.size:
         write_changed(state, "biotope.signals", spread_signals(ground, signals))
 
 
-def _owner_rows(ground: Ground, rows: Values) -> Values:
-    """Rows of the plants that own these substances; -1 where the plant is dead."""
-    plants = rows_by_id(ground.state, "plants")
-    ids = ground.state["plants.id"][plants]
-    owners = ground.state["substances.owner"][rows]
-    place = np.searchsorted(ids, owners)
-    found = place < len(ids)
-    found[found] = ids[place[found]] == owners[found]
-    result = np.full(len(rows), -1)
-    result[found] = plants[place[found]]
-    return result
-
-
-def _remove_orphans(ground: Ground) -> None:
+def _remove_orphans(ground: Ground, stand: Stand) -> None:
     rows = rows_by_id(ground.state, "substances")
-    orphans = rows[_owner_rows(ground, rows) < 0]
+    orphans = rows[stand.find(ground.state["substances.owner"][rows]) < 0]
     ground.chronicle.substances(ENDED, ground.state, orphans, "owner_died")
     clear_rows(ground.state, "substances", _COLUMNS, orphans)
 
@@ -116,12 +105,12 @@ def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
     return by_row
 
 
-def _pay_upkeep(ground: Ground, triggered: npt.NDArray[np.bool_]) -> Values:
+def _pay_upkeep(ground: Ground, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
     """Let owners pay for active substances; returns the rows of those that emit, in ascending id."""
     state, substances = ground.state, ground.config.substances
     rows = rows_by_id(state, "substances")
     rows = rows[state["substances.active"][rows] != 0]
-    plants = _owner_rows(ground, rows)
+    plants = stand.find(state["substances.owner"][rows])
     number = state["substances.substance"][rows]
     cost = np.array([substance.energy_cost for substance in substances], np.int64)[number]
     must = triggered[rows] | np.array([substance.irreversible for substance in substances])[number]
@@ -156,29 +145,45 @@ def _turns(plants: Values) -> list[Values]:
     return [np.flatnonzero(rank == turn) for turn in range(int(rank.max(initial=-1)) + 1)]
 
 
-def _emit(ground: Ground, rows: Values) -> Values:
+def _emit(ground: Ground, rows: Values, stand: Stand) -> Values:
     """Rebuild the toxin layers; returns the signal layers with what was added: (signals, height, width) int64."""
     state, config = ground.state, ground.config
     emission = ground.parameter(Parameter.EMISSION)
-    toxins = np.zeros_like(state["biotope.toxins"])
+    toxins: list[tuple[Values, int]] = []  # Of each layer: cells, and the concentration there.
     signals = state["biotope.signals"].copy()
-    number, plants = state["substances.substance"][rows], _owner_rows(ground, rows)
+    number, plants = state["substances.substance"][rows], stand.find(state["substances.owner"][rows])
     for index, (substance, layer) in enumerate(zip(config.substances, config.layers, strict=True)):
         owners = plants[number == index]
         _, y, x = plant_cells(state, owners)
         amount = multiply(emission, substance.strength)
         if substance.kind == "toxin":
-            toxins[layer, y, x] = min(amount, ONE)
+            toxins.append((y.astype(np.int64) * config.grid.width + x, min(amount, ONE)))
             continue
         linked = state["plants.links"][owners] != 0
         count = linked.sum(axis=1)
         share = amount // (count + 1)
         np.add.at(signals[layer], (y, x), amount - count * share)
+        touched = [(y, x)]
         for direction, (dx, dy) in enumerate(NEIGHBOURS):
             with_link = linked[:, direction]
-            np.add.at(signals[layer], (y[with_link] + dy, x[with_link] + dx), share[with_link])
-    write_changed(state, "biotope.toxins", toxins)
-    return np.minimum(signals, CONCENTRATION_MAX * ONE)
+            touched.append((y[with_link] + dy, x[with_link] + dx))
+            np.add.at(signals[layer], touched[-1], share[with_link])
+        for cells in touched:
+            signals[layer][cells] = np.minimum(signals[layer][cells], CONCENTRATION_MAX * ONE)
+    _rebuild_toxins(state, toxins)
+    return signals
+
+
+def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
+    """Put these concentrations into the layers, which hold nothing else. There are few such cells, before and after."""
+    for layer, (cells, amount) in enumerate(emitted):
+        toxins = state["biotope.toxins"][layer].reshape(-1)
+        before = np.flatnonzero(toxins != 0)
+        looked_at = np.concatenate([before, cells])
+        old = toxins[looked_at]
+        toxins[before] = 0
+        toxins[cells] = amount
+        state.mark("biotope.toxins", looked_at[toxins[looked_at] != old] + layer * toxins.size)
 
 
 def _poison(ground: Ground) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from sim.kernel.keyed_random import scale_words
 from sim.kernel.state import State
+from sim.worlds.meadow.biotope import Layer
+from sim.worlds.meadow.config import Grid
 from sim.worlds.meadow.ground import Ground
 from sim.worlds.meadow.layout import DrawPhase, HeadLoss
 from sim.worlds.meadow.ledger import Flow
@@ -85,10 +87,18 @@ def divide_swarm(ground: Ground, row: int) -> None:
     add_swarms(state, [daughter])
 
 
-def heads_by_cell(ground: Ground, species: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """How many heads of a species are in each cell: (height, width) int64."""
-    state = ground.state
-    mine = np.flatnonzero((state["swarms.id"] != 0) & (state["swarms.species"] == species))
-    heads = np.zeros((ground.config.grid.height, ground.config.grid.width), np.int64)
-    np.add.at(heads, (state["swarms.y"][mine], state["swarms.x"][mine]), state["swarms.population"][mine])
-    return heads
+def heads_by_plant(state: State, species: int) -> Layer:
+    """How many heads of a species are where each plant stands: (rows of the plants' table,) int64."""
+    mine = np.flatnonzero((state["swarms.species"] == species) & (state["swarms.id"] != 0))
+    plants = state["biotope.occupant"][state["swarms.y"][mine], state["swarms.x"][mine]]
+    heads = np.zeros(1 + state.count("plants"), np.int64)  # The first one is for where none stands.
+    np.add.at(heads, plants, state["swarms.population"][mine])
+    return heads[1:]
+
+
+def count_heads(state: State, rows: Rows, grid: Grid) -> Layer:
+    """How many heads the swarms of these rows have in each cell: (height, width) int64."""
+    heads = np.zeros(grid.height * grid.width, np.int64)
+    cells = state["swarms.y"][rows].astype(np.int64) * grid.width + state["swarms.x"][rows]
+    np.add.at(heads, cells, state["swarms.population"][rows])
+    return heads.reshape(grid.height, grid.width)

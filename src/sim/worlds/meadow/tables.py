@@ -16,9 +16,15 @@ Rows = npt.NDArray[np.int64]
 
 def rows_by_id(state: Readable, table: str) -> Rows:
     """Rows of the living entities of a table in ascending id: the stable order of every phase."""
-    ids = state[f"{table}.id"]
-    rows = np.flatnonzero(ids)
-    return rows[np.argsort(ids[rows], kind="stable")]
+    return in_order_of_id(state, table, np.flatnonzero(state[f"{table}.id"] != 0))
+
+
+def in_order_of_id(state: Readable, table: str, rows: Rows) -> Rows:
+    """These rows of living entities, in ascending id."""
+    ids = state[f"{table}.id"][rows]
+    if (ids[1:] > ids[:-1]).all():  # As long as no row was used again.
+        return rows
+    return rows[np.argsort(ids, kind="stable")]
 
 
 def add_entities(state: State, table: str, counter: str, columns: Mapping[str, Any], count: int) -> Rows:
@@ -45,8 +51,10 @@ def clear_rows(state: State, table: str, columns: tuple[str, ...], rows: Rows) -
 
 def write_changed(state: State, name: str, values: npt.NDArray[Any]) -> None:
     """Give a whole field new values, and mark where they are other ones."""
-    field = state[name].reshape(-1)
-    changed = np.flatnonzero(field != values.reshape(-1))
-    if len(changed):
-        field[changed] = values.reshape(-1)[changed]
-        state.mark(name, changed)
+    field = state[name]
+    differs = field != values
+    count = np.count_nonzero(differs)
+    if count:
+        np.copyto(field, values)
+        # Of so many, marking each costs more, for whoever asks too, than to take the others with them.
+        state.mark(name, None if 2 * count > differs.size else differs.reshape(-1))

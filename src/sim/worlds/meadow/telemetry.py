@@ -27,11 +27,11 @@ def _figures(state: State, config: MeadowConfig) -> Iterator[tuple[str, int | fl
         ("plants", [flora.name for flora in config.flora], None),
         ("swarms", [herbivore.name for herbivore in config.herbivores], "swarms.population"),
     ):
-        alive = np.flatnonzero(state[f"{table}.id"])
-        species = state[f"{table}.species"][alive]
+        species = state[f"{table}.species"]
         count = np.bincount(species, minlength=len(names))
-        energy = _sums(state[f"{table}.energy"][alive], species, len(names))
-        heads = _sums(state[amount][alive], species, len(names)) if amount else None
+        count[:1] -= np.count_nonzero(state[f"{table}.id"] == 0)  # A free row is all zeros, and of species 0 so far.
+        energy = _sums(state[f"{table}.energy"], species, len(names))
+        heads = _sums(state[amount], species, len(names)) if amount else None
         for index, name in enumerate(names):
             yield f"{table}.{name}", int(count[index])
             yield f"{table}_energy.{name}", to_number(int(energy[index]))
@@ -47,7 +47,7 @@ def _figures(state: State, config: MeadowConfig) -> Iterator[tuple[str, int | fl
         for loss in HeadLoss:
             yield f"heads_lost.{herbivore.name}.{loss.name.lower()}", int(state["heads_lost"][index, loss])
     if config.substances:
-        active = np.flatnonzero(state["substances.active"])
+        active = np.flatnonzero(state["substances.active"] != 0)
         running = np.bincount(state["substances.substance"][active], minlength=len(config.substances))
         for index, substance in enumerate(config.substances):
             yield f"active.{substance.name}", int(running[index])

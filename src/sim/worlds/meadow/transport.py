@@ -14,40 +14,58 @@ from __future__ import annotations
 import numpy as np
 
 from sim.kernel.fixed_point import ONE, PLACES
+from sim.worlds.meadow.compiled import CELLS_MIN, compiled_for
 from sim.worlds.meadow.ground import Ground, Values
 from sim.worlds.meadow.layout import Parameter
+from sim.worlds.meadow.passes import spread_signal
 
 
 def spread_signals(ground: Ground, signals: Values) -> Values:
     """The layers after one tick: (signals, height, width) int64."""
     decay, epsilon = ground.parameter(Parameter.SIGNAL_DECAY), ground.config.signalling.epsilon
-    spread = np.zeros_like(signals)
-    sources = None
+    new = np.zeros_like(signals)
     for layer, old in enumerate(signals):
         if old.any():  # Most layers are empty for most of the time.
-            sources = _sources(ground) if sources is None else sources
-            new = (_blur(_carry(old, *sources)) * decay) >> PLACES
-            spread[layer] = np.where(new < epsilon, 0, new)
-    return spread
+            spread(old, ground.state["biotope.wind"], decay, epsilon, new[layer])
+    return new
 
 
-def _sources(ground: Ground) -> tuple[Values, Values]:
-    """Row and column of the cell upwind of each cell."""
-    east, south = (ground.state["biotope.wind"] + ONE // 2) >> PLACES
-    y, x = np.indices(east.shape)
-    return y - south, x - east
+def spread(old: Values, wind: Values, decay: int, epsilon: int, new: Values) -> None:
+    """One layer: (height, width) int64. wind: (2, height, width). new: where the result is put."""
+    compiled = compiled_for(old.size, CELLS_MIN, spread_signal)
+    if compiled is None:
+        left = _blur(_carry(old, wind))
+        left *= decay
+        left >>= PLACES
+        np.multiply(left, left >= epsilon, out=new)
+        return
+    width = old.shape[1]
+    room = [np.zeros(size, np.int64) for size in (width + 2, width, width, width)]
+    compiled(old, wind, decay, epsilon, *room, new)
 
 
-def _carry(old: Values, y: Values, x: Values) -> Values:
+def _carry(old: Values, wind: Values) -> Values:
     height, width = old.shape
-    inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
-    carried: Values = np.where(inside, old[np.where(inside, y, 0), np.where(inside, x, 0)], 0)
+    east, south = (wind + ONE // 2) >> PLACES
+    y, x = np.arange(height)[:, None] - south, np.arange(width) - east
+    outside = (y < 0) | (y >= height) | (x < 0) | (x >= width)
+    sources = y * width + x
+    sources[outside] = 0
+    carried: Values = old.reshape(-1)[sources]
+    carried[outside] = 0
     return carried
 
 
 def _blur(old: Values) -> Values:
-    rows = np.zeros((old.shape[0] + 2, old.shape[1] + 2), np.int64)
-    rows[1:-1, 1:-1] = old
-    across = rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:]
-    blurred: Values = (across[:-2] + 2 * across[1:-1] + across[2:]) >> 4
-    return blurred
+    """All cells are in one line, as in flow_field.py; so the first and the last column are put right afterwards."""
+    line, width = old.reshape(-1), old.shape[1]
+    across = line + line
+    across[1:] += line[:-1]
+    across[:-1] += line[1:]
+    across.reshape(old.shape)[1:, 0] -= old[:-1, -1]
+    across.reshape(old.shape)[:-1, -1] -= old[1:, 0]
+    blurred = across + across
+    blurred[width:] += across[:-width]
+    blurred[:-width] += across[width:]
+    blurred >>= 4
+    return blurred.reshape(old.shape)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from sim.worlds.meadow.conditions import Condition
 from sim.worlds.meadow.ground import Ground, Values
-from sim.worlds.meadow.swarms import heads_by_cell
-from sim.worlds.meadow.tables import rows_by_id
+from sim.worlds.meadow.plants import Stand
+from sim.worlds.meadow.swarms import heads_by_plant
 
 Mask = npt.NDArray[np.bool_]
 
@@ -47,14 +47,13 @@ class Firing:
         return self.first_rule[np.searchsorted(self.ids, owners), numbers] < NEVER
 
 
-def fire_rules(ground: Ground) -> Firing:
+def fire_rules(ground: Ground, stand: Stand) -> Firing:
     """Judge all rules for all plants. No substance has a dead owner now."""
     state, config = ground.state, ground.config
-    rows = rows_by_id(state, "plants")
-    ids, species = state["plants.id"][rows], state["plants.species"][rows]
+    rows, ids, species = stand.rows, stand.ids, state["plants.species"][stand.rows]
     shape = (len(rows), len(config.substances))
     first_rule, has, active = np.full(shape, NEVER), np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-    substances = np.flatnonzero(state["substances.id"])
+    substances = np.flatnonzero(state["substances.id"] != 0)
     place = (np.searchsorted(ids, state["substances.owner"][substances]), state["substances.substance"][substances])
     has[place] = True
     active[place] = state["substances.active"][substances] != 0
@@ -78,15 +77,14 @@ class _Judge:
     def holds(self, condition: Condition, places: Values, rows: Values) -> Mask:
         """Whether it holds for each of these plants: places among all plants in ascending id, rows of the table."""
         config, state = self._ground.config, self._ground.state
-        y, x = state["plants.y"][rows], state["plants.x"][rows]
         match condition.kind:
             case "herbivore":
                 assert condition.herbivore is not None
                 species = config.herbivore_index(condition.herbivore)
                 if species not in self._heads:
-                    self._heads[species] = heads_by_cell(self._ground, species)
+                    self._heads[species] = heads_by_plant(state, species)
                 assert condition.heads is not None
-                result: Mask = self._heads[species][y, x] >= condition.heads
+                result: Mask = self._heads[species][rows] >= condition.heads
             case "substance":
                 assert condition.substance is not None
                 result = self._active[places, config.substance_index(condition.substance)]
@@ -94,6 +92,7 @@ class _Judge:
                 assert condition.signal is not None
                 assert condition.concentration is not None
                 layer = config.layers[config.substance_index(condition.signal)]
+                y, x = state["plants.y"][rows], state["plants.x"][rows]
                 result = state["biotope.signals"][layer][y, x] >= condition.concentration
             case "not":
                 result = ~self.holds(condition.parts[0], places, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,9 +68,11 @@ def test_a_flow_that_nobody_notes_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     """The error names tick, phase, who has it, and how much."""
     grow = lifecycle._grow
 
-    def grow_secretly(ground: Any, rows: Any) -> None:
-        grow(ground, rows)
+    def grow_secretly(ground: Any) -> Any:
+        found = grow(ground)
+        rows = np.flatnonzero(ground.state["plants.id"])
         ground.state.set("plants.energy", rows, ground.state["plants.energy"][rows] + 3)
+        return found
 
     monkeypatch.setattr(lifecycle, "_grow", grow_secretly)
     meadow = Meadow(small_meadow(plants=[{"species": "moss", "x": 1, "y": 1}]), ledger=Ledger())

@@ -1,0 +1,118 @@
+"""Passes over all cells and over all plants as loops, for numba to compile; NumPy goes over large meadows more slowly.
+
+Each does what the function of arrays beside which it is called does, to the last bit; tests hold them to that, and to
+the second implementation. Python alone never runs them: it would take seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Grid = Any  # (height, width) int64; or (layers, height, width).
+Column = Any  # One number for each row of a table; or a grid as one line of cells.
+
+
+def spread_over(energy: Grid, toxins: Grid, base: Grid, flow: Grid) -> None:
+    """See flow_field.spread; base is room for what spreads."""
+    height, width = energy.shape
+    for y in range(height):
+        for x in range(width):
+            base[y, x] = energy[y, x]
+        for layer in range(len(toxins)):
+            for x in range(width):
+                base[y, x] -= toxins[layer, y, x]
+    for y in range(height):
+        if 0 < y < height - 1:
+            for x in range(1, width - 1):
+                near = base[y - 1, x] + base[y + 1, x] + base[y, x - 1] + base[y, x + 1]
+                flow[y, x] = base[y, x] + (near >> 3)
+            flow[y, 0] = spread_at_edge(base, y, 0)
+            flow[y, width - 1] = spread_at_edge(base, y, width - 1)
+        else:
+            for x in range(width):
+                flow[y, x] = spread_at_edge(base, y, x)
+
+
+def spread_at_edge(base: Grid, y: int, x: int) -> int:
+    """The flow of a cell that has less than four neighbours."""
+    near, count = 0, 0
+    if x + 1 < base.shape[1]:
+        near, count = near + base[y, x + 1], count + 1
+    if y + 1 < base.shape[0]:
+        near, count = near + base[y + 1, x], count + 1
+    if x > 0:
+        near, count = near + base[y, x - 1], count + 1
+    if y > 0:
+        near, count = near + base[y - 1, x], count + 1
+    return base[y, x] + near // max(2 * count, 1)  # type: ignore[no-any-return]
+
+
+def spread_signal(
+    old: Grid, wind: Grid, decay: int, epsilon: int, carried: Column, above: Column, here: Column, below: Column,
+    new: Grid,
+) -> None:  # fmt: skip
+    """See transport.spread. carried: room for a row, and a cell more on each side; above, here, below: rows of zeros."""
+    height, width = old.shape
+    for y in range(height + 1):
+        for x in range(width):
+            below[x] = 0
+        if y < height:
+            for x in range(width):
+                from_y = y - ((wind[1, y, x] + 32_768) >> 16)
+                from_x = x - ((wind[0, y, x] + 32_768) >> 16)
+                inside = 0 <= from_y < height and 0 <= from_x < width
+                carried[x + 1] = old[from_y, from_x] if inside else 0
+            for x in range(width):
+                below[x] = carried[x] + 2 * carried[x + 1] + carried[x + 2]
+        if y > 0:
+            for x in range(width):
+                left = (((above[x] + 2 * here[x] + below[x]) >> 4) * decay) >> 16
+                new[y - 1, x] = left if left >= epsilon else 0
+        above, here, below = here, below, above
+
+
+def grow_plants(
+    energy: Column, species: Column, ids: Column, last: Column, tick: int, step: Column, energy_max: Column,
+    threshold: Column, seed_cost: Column, interval: Column, changed: Column, dying: Column, parents: Column,
+) -> tuple[int, int, int]:  # fmt: skip
+    """See lifecycle.grow: the same, with the rows in room that is given; how many of each there are."""
+    changed_count, dying_count, parent_count = 0, 0, 0
+    for row in range(len(energy)):
+        if ids[row] != 0:
+            kind = species[row]
+            grown = min(max(energy[row] + step[kind], 0), energy_max[kind])
+            if grown != energy[row]:
+                energy[row] = grown
+                changed[changed_count] = row
+                changed_count += 1
+            if grown < threshold[kind]:
+                dying[dying_count] = row
+                dying_count += 1
+            if tick - last[row] >= interval[kind] and grown - seed_cost[kind] >= threshold[kind]:
+                parents[parent_count] = row
+                parent_count += 1
+    return changed_count, dying_count, parent_count
+
+
+def publish_plants(
+    rows: Column, species: Column, y: Column, x: Column, energy: Column, width: int, written: Column, seen: Column,
+    sums: Column, seen_sums: Column, rewritten: Column, shown: Column, cells: Column,
+) -> tuple[int, int]:  # fmt: skip
+    """See biotope.publish: the same, with the numbers in room that is given; how many of each there are."""
+    rewritten_count, shown_count, size = 0, 0, len(sums)
+    for place in range(len(rows)):
+        row = rows[place]
+        cell = y[row] * width + x[row]
+        number = species[row] * size + cell
+        value = max(energy[row], 0)
+        if written[number] != value:
+            written[number] = value
+            rewritten[rewritten_count] = number
+            rewritten_count += 1
+        if seen[number] != value:
+            seen_sums[cell] += value - seen[number]
+            sums[cell] = seen_sums[cell]
+            seen[number] = value
+            shown[shown_count], cells[shown_count] = number, cell
+            shown_count += 1
+    return rewritten_count, shown_count
