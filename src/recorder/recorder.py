@@ -18,10 +18,9 @@ import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from recorder.blame import Blame, PhaseBlame
-from recorder.copying import copy_run
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.forks import refuse_after_fork
 from recorder.format.frame import encode_frame
@@ -32,7 +31,6 @@ from recorder.keyframes import Keyframes
 from recorder.linking import TickLinks, as_hash
 from recorder.logfile import TapeFiles
 from recorder.outputs import Outputs
-from recorder.peers import PeerHashes
 from recorder.session import (
     Resumed,
     Session,
@@ -49,6 +47,9 @@ from recorder.writer import Writer
 from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, as_simulation
 from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from recorder.peers import PeerHashes
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
@@ -249,6 +250,8 @@ class Recorder(ShownInNotebooks):
         Raises PeerDesyncError at the first that differs, with a dump beside the tape; MissingTickError if the tick is too old.
         """
         self._ensure_usable()
+        from recorder.peers import PeerHashes  # noqa: PLC0415 - it brings the reading half along, as write_out does
+
         if self._peers is None:
             self._peers = PeerHashes(self._place, lambda: self._writer.flush(sync=False))
         self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
@@ -267,6 +270,8 @@ class Recorder(ShownInNotebooks):
         For a ring whose run has come upon something that should not be lost. outcome: as for close.
         Raises FileExistsError, OSError, WriterFailedError; TypeError or ValueError for an outcome that is not plain.
         """
+        from recorder.copying import copy_run  # noqa: PLC0415
+
         self._ensure_usable()
         encode_small(outcome, "the outcome")
         self._writer.flush(sync=False)

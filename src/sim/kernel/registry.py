@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -17,6 +16,9 @@ import numpy.typing as npt
 
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot, State
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "sim.worlds"
 
@@ -136,9 +138,11 @@ def world_names() -> list[str]:
 
 
 @functools.cache
-def _points() -> tuple[metadata.EntryPoint, ...]:
+def _points() -> tuple[EntryPoint, ...]:
     """What is installed; read once, since that takes some 30 ms and does not change while a program runs."""
-    return tuple(metadata.entry_points(group=ENTRY_POINT_GROUP))
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it brings half of the standard library along
+
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
 def find_world(name: str) -> World:
