@@ -10,8 +10,14 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-settings.register_profile("tests", deadline=None)  # How long an example takes says how busy the machine is.
-settings.load_profile("tests")
+# How long an example takes says how busy the machine is. Each run has others: half of the usual number is enough of them.
+settings.register_profile("tests", deadline=None, max_examples=50)
+settings.register_profile("long", deadline=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The long tests try as many examples as hypothesis does by itself."""
+    settings.load_profile("long" if config.option.markexpr == "long" else "tests")
 
 
 @pytest.hookimpl(tryfirst=True)  # Before the marks are looked at.

@@ -43,6 +43,7 @@ def test_every_way_that_is_installed_keeps_what_was(tmp_path: Path) -> None:
     assert (tmp_path / "pictures/peers-states.svg").stat().st_size > 0
 
 
+@pytest.mark.long
 def test_states_now_and_then(tmp_path: Path) -> None:
     """Keyframes are told apart; ours are reached by steps in between."""
     few = ("--ways", "ours", "no recorder", "store", "pickle", "--rounds", "1", "--slice", "300")
@@ -75,6 +76,7 @@ def test_workloads_go_on_from_a_state_as_they_did() -> None:
     subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(BENCH)!r})\n{REPLAYED}"], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(lacks("gymnasium"), reason="gymnasium is not installed")
 def test_peers_of_one_kind_of_world(tmp_path: Path) -> None:
     """CartPole: alone, ours and Minari, or why not."""
@@ -83,6 +85,7 @@ def test_peers_of_one_kind_of_world(tmp_path: Path) -> None:
     assert all("is not installed" in why for why in group["absent"].values()), group
 
 
+@pytest.mark.long
 def test_scaling(tmp_path: Path) -> None:
     """Each curve has its points and slopes, and a picture."""
     found = run(tmp_path, "scaling.py", "--quick", "--only", "length", "--plot", "pictures")
@@ -91,6 +94,7 @@ def test_scaling(tmp_path: Path) -> None:
     assert (tmp_path / "pictures/scaling-length.svg").stat().st_size > 0
 
 
+@pytest.mark.long
 def test_whole_ticks(tmp_path: Path) -> None:
     """Three ways on one world."""
     rows = run(tmp_path, "ticks.py", "--only", "numpy-30", "--quick", "--slice", "20", "--plot", "pictures")

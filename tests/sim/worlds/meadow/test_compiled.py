@@ -29,6 +29,8 @@ from sim.worlds.meadow.ledger import Ledger
 from oracle.followed_meadow import FollowedMeadow
 from sim_strategies import meadow_inputs, meadows
 
+pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; others in each run.
+
 SWARMS_MAX = 100  # Where there are more, the oracle has become slow: the run ends.
 LARGE = {1: 0x7216349300B022F1, 10: 0x26F2A064E6597AC5}
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed: nothing can be compiled")
