@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# How long an example takes says how busy the machine is. Each run has others: half of the usual number is enough of them.
-settings.register_profile("tests", deadline=None, max_examples=50)
+# How long an example takes says how busy the machine is. Each run has others: less than half of the usual number is enough of them.
+settings.register_profile("tests", deadline=None, max_examples=40)
 settings.register_profile("long", deadline=None)
 
 

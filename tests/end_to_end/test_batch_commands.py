@@ -20,7 +20,7 @@ from replayer import Tape
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 PROVOKED = TINY.replace("ticks = 90", "ticks = 12") + '[[players]]\nspecies = "snail"\n[scenario]\n'
 FOREIGN = "[scenario]\nsteps = 3\n"

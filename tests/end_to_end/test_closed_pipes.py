@@ -13,7 +13,7 @@ from recorder import Recorder
 
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 REPLAY = [sys.executable, "-c", "import replayer.cli; replayer.cli.main()"]
 

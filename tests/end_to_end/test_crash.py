@@ -24,7 +24,7 @@ from sim.scenario.load import load_scenario
 
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TESTS = Path(__file__).parents[1]
 TICK_BYTES = 8

@@ -27,7 +27,7 @@ from oracle.command_lines import TINY, assert_one_line, files, run
 from oracle.second_reader import DELTA, FULL, Reader
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
 RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]

@@ -23,7 +23,7 @@ from replayer.verify import verify_tape
 from oracle.command_lines import TINY, assert_one_line, files, run
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
 TESTS = Path(__file__).parents[1]

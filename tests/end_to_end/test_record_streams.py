@@ -13,7 +13,7 @@ from replayer import Tape
 
 from oracle.command_lines import TINY
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
 SHOWN_BY_HELP = [

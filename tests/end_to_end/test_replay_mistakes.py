@@ -27,7 +27,7 @@ from oracle.command_lines import TINY, assert_one_line, files, run
 from oracle.hostile_tapes import Still, frames, full, write_tape
 from oracle.second_reader import FRAMES, Reader
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TESTS = Path(__file__).parents[1]
 REPLAY = [sys.executable, "-c", "import replayer.cli; replayer.cli.main()"]

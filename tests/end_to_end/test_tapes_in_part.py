@@ -26,7 +26,7 @@ from staging import Tally
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 PROVOKED = (
     TINY.replace("ticks = 90", "ticks = 60")

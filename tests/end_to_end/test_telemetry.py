@@ -21,7 +21,7 @@ from sim import Field, Schema, State
 
 from oracle.command_lines import assert_one_line, run
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 
 class Counter:

@@ -21,7 +21,7 @@ from sim import Field, Schema, State
 
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TESTS = Path(__file__).parents[1]
 

@@ -15,7 +15,7 @@ from sim import Field, Schema, State
 
 from oracle.fake_files import FailingFiles, MemoryFiles, use_files
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 40
 CONTINUING = {"keyframe_interval_ticks": 7, "full_every": 3, "deterministic": True, "sync": "block"}

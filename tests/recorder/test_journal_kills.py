@@ -17,7 +17,7 @@ from oracle.fake_files import FailingFiles, GatedFiles, MemoryFiles, use_files
 from oracle.second_reader import FRAMES, Reader
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 
 def push(tick: int) -> Any:

@@ -21,7 +21,7 @@ from sim.kernel.state import Snapshot
 
 from oracle.second_checks import CheckedTape
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 ROWS = 40_000
 

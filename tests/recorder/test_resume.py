@@ -29,7 +29,7 @@ from oracle.second_checks import CheckedReader, CheckedTape
 from oracle.second_reader import DELTA, END, FRAMES, FULL, META, SESSION_START, unpack
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TESTS = Path(__file__).parents[1]
 GOLDEN = TESTS / "golden" / "0.1"

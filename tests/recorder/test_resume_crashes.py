@@ -24,7 +24,7 @@ from oracle.second_checks import CheckedTape
 from oracle.second_reader import META, SESSION_START, unpack
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 DEATHS = 5
 INTERVAL = 5

@@ -26,7 +26,7 @@ from oracle.live_runs import Live, assert_agrees, look_at
 from oracle.second_checks import CheckedTape
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TESTS = Path(__file__).parents[1]
 

@@ -18,7 +18,7 @@ from sim.kernel.registry import Readable
 from sim.scenario.load import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 90
 KEYFRAME_TICKS = 8

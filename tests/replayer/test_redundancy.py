@@ -19,7 +19,7 @@ from oracle.repair_runs import Pushed, destroy, record_small
 from oracle.second_reader import DELTA, FRAMES, FULL
 from small_worlds import Herd, Saved
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 WORLDS: dict[str, Any] = {"walkers": Pushed, "herd": Herd, "saved": Saved}
 TICKS = 40

@@ -34,7 +34,7 @@ from oracle.second_checks import CheckedTape
 from oracle.second_reader import DELTA, DROP, END, FRAMES, FULL, INDEX, META, Reader
 from small_worlds import Herd, Saved
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 WORLDS: dict[str, Any] = {"walkers": Pushed, "herd": Herd, "saved": Saved}
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -15,7 +15,7 @@ from oracle.readings import Reading, read_everything
 from oracle.second_reader import CONTINUATION, DELTA, FRAMES, FULL, INDEX, Reader, ticks_of
 from oracle.small_tapes import make_tape, truth_of
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 
 @pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in range(1, 8))])

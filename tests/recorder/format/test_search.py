@@ -13,7 +13,7 @@ from recorder.format.frame import encode_frame
 from recorder.format.scan import SEARCH_BYTES, _all_zeros, find_block, scan_contents
 from sim.kernel.plain_data import encode_plain
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 
 def block_at(offset: int, run: int = 0) -> bytes:

@@ -15,7 +15,7 @@ from oracle.readings import Original, Reading, end_of
 from oracle.second_reader import FRAMES, INDEX
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 24
 

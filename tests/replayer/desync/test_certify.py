@@ -26,7 +26,7 @@ from replayer.desync.matrix import KERNEL_VARIABLE, SIMD_VARIABLE, make_matrix, 
 from oracle.command_lines import assert_one_line, run
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 PLANTED = '''
 import os

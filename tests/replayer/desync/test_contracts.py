@@ -26,7 +26,7 @@ from sim.scenario.load import load_scenario
 from oracle.command_lines import TINY, assert_one_line, run
 from small_worlds import Saved, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 GUILTY_TICK = 23
 

@@ -23,7 +23,7 @@ from sim.kernel.simulation import Phase, run_phases
 from oracle.command_lines import run
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 FIELD_COUNT = 12
 

@@ -18,7 +18,7 @@ import replayer.cli
 from recorder.environment import describe_environment
 from replayer.desync.explain import _first_sides
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 SOURCES = str(Path(__file__).parents[3] / "src")
 

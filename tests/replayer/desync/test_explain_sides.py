@@ -21,7 +21,7 @@ from replayer.verify import verify_tape
 
 from oracle.command_lines import assert_one_line, run
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 SOURCES = str(Path(__file__).parents[3] / "src")
 BAD_TICK = 15

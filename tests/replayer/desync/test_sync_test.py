@@ -23,7 +23,7 @@ from sim.scenario.load import load_scenario
 
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 # The first twelve are the zoo of DESYNC.md's capability 2; each with the name that its finding must give.
 ZOO = {

@@ -34,7 +34,7 @@ from zoo import meadows, observing
 from zoo.meadows import Edit
 from zoo.observing import FOLDERS, TICKS, Step, Truth
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TESTS = Path(__file__).parents[2]
 SOURCES = TESTS.parent / "src"

@@ -28,7 +28,7 @@ from oracle.shown_world import Shapes
 pytest.importorskip("mcap")
 from mcap.reader import make_reader
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 40
 SIM = "--sim oracle.shown_world:Shapes"

@@ -27,7 +27,7 @@ from oracle.shown_world import Shapes
 rr = pytest.importorskip("rerun")
 from oracle.rerun_files import Found, read_rrd  # noqa: E402 - it needs Rerun
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 40
 SIM = "--sim oracle.shown_world:Shapes"

@@ -28,7 +28,7 @@ from oracle.command_lines import files
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 60
 

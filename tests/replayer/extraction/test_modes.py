@@ -16,7 +16,7 @@ from replayer.extraction.request import ExtractionError
 
 from oracle.command_lines import run
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 MEADOW = """
 world = "meadow"

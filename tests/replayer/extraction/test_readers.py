@@ -26,7 +26,7 @@ from oracle.command_lines import files
 from oracle.live_runs import Live, record_live
 from small_worlds import Kinds
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 32
 FIXED = ("tick", "flag", "mask", "half", "byte", "wide", "real", "rng")

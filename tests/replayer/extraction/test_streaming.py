@@ -24,7 +24,7 @@ from oracle.live_runs import Live, record_live
 from oracle.repair_runs import all_blocks, destroy
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 100
 

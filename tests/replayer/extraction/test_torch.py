@@ -12,7 +12,7 @@ import pytest
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 torch = pytest.importorskip("torch")
 

@@ -18,7 +18,7 @@ from sim.kernel.registry import UnknownWorldError, find_world
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 xarray = pytest.importorskip("xarray")
 

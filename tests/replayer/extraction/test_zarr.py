@@ -20,7 +20,7 @@ from oracle.command_lines import assert_one_line, files, run
 from oracle.live_runs import Live, record_live
 from small_worlds import Kinds
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 zarr = pytest.importorskip("zarr")
 

@@ -29,7 +29,7 @@ from sim.adapters.values import encode_value  # noqa: E402
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds it there, too.
 import environments as zoo  # noqa: E402
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 
 def drive(env: Any, steps: int, seed: int) -> list[bytes]:

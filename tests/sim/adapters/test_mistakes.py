@@ -23,7 +23,7 @@ import environments as zoo  # noqa: E402
 from gymnasium import spaces  # noqa: E402
 from test_gymnasium import drive, last_result  # noqa: E402
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 
 def cart_pole() -> Any:

@@ -23,7 +23,7 @@ from sim.scenario.load import load_scenario
 from staging import Tally, staged
 from tiny_roles import Ring
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 SETTINGS: dict[str, Any] = {"keyframe_interval_ticks": 3, "full_every": 2}
 TICKS = 14

@@ -17,7 +17,7 @@ from sim.worlds.meadow.ledger import Flow, Ledger, LedgerError
 
 from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.3)
 
 FIRST_POISONED = 502  # The first tick of the arms race at which toxins kill.
 
