@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from recorder.thrift import FAULT_COSTS, Thrift
-from recorder.write_watch import PAGE_BYTES, Bytes, Pages
+from recorder.write_watch import PAGE_BYTES, Pages
 from recorder.written_pages import PageReader
 from sim.kernel.changes import Rows, ScannedChanges
 from sim.kernel.schema import Slot
@@ -81,7 +81,7 @@ class PagedChanges:
         else:  # Another arena, or a rest.
             self._let_go()
             if not self._thrift.rests or self._thrift.rested():
-                self._begin(arena)
+                self._reader = PageReader.begin(arena, self._size_min_bytes)
         self._saved_pages = 0
         # While pages are known the writer may make the next full state in the memory of this one.
         self._scanned.reset(baseline if self._reader is None else None)
@@ -96,12 +96,6 @@ class PagedChanges:
         pages = reader.take()
         if pages is None or not self._thrift.pays(FAULT_COSTS * len(pages), self._saved_pages):
             self._let_go()
-
-    def _begin(self, arena: Bytes) -> None:
-        if len(arena) >= self._size_min_bytes:
-            self._reader = PageReader.open(arena)
-            if self._reader is not None and self._reader.take() is None:
-                self._let_go()
 
     def _let_go(self) -> None:
         if self._reader is not None:

@@ -39,7 +39,9 @@ class PagedTicks(ScannedTicks):
         if state.arena is not self._arena:
             return None
         if self._thrift.rests and self._thrift.rested():
-            self._begin(state)  # Before the comparison: what is written after this is for the next one.
+            self._reader = PageReader.begin(
+                state.arena, self._size_min_bytes
+            )  # Before the comparison: what is written after this is for the next one.
             return super().take(state)
         reader = self._reader
         pages = reader.take() if reader is not None else None
@@ -62,18 +64,12 @@ class PagedTicks(ScannedTicks):
             return
         self._let_go()
         if not self._thrift.rests:
-            self._begin(state)
+            self._reader = PageReader.begin(state.arena, self._size_min_bytes)
         super().reset(state)
 
     def close(self) -> None:
         """See TickSource."""
         self._let_go()
-
-    def _begin(self, state: State) -> None:
-        if len(state.arena) >= self._size_min_bytes:
-            self._reader = PageReader.open(state.arena)
-            if self._reader is not None and self._reader.take() is None:
-                self._let_go()
 
     def _let_go(self) -> None:
         if self._reader is not None:

@@ -250,9 +250,9 @@ class Recorder(ShownInNotebooks):
         Raises PeerDesyncError at the first that differs, with a dump beside the tape; MissingTickError if the tick is too old.
         """
         self._ensure_usable()
-        from recorder.peers import PeerHashes  # noqa: PLC0415 - it brings the reading half along, as write_out does
-
         if self._peers is None:
+            from recorder.peers import PeerHashes  # noqa: PLC0415 - it brings the reading half along, as write_out does
+
             self._peers = PeerHashes(self._place, lambda: self._writer.flush(sync=False))
         self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
 

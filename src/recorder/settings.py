@@ -191,8 +191,9 @@ def ensure_arguments(path: Any, run_id: Any, notes: Any) -> None:
 
 def settings_from(known: Mapping[str, Any]) -> Settings:
     """The settings that a tape names. Raises KeyError for other names, TypeError or ValueError for other values."""
-    names = {field.name for field in attrs.fields(Settings)}
-    if set(known) | {"blame", "seek_budget_ms", "hashes"} != names:
+    fields = attrs.fields(Settings)
+    names = {field.name for field in fields}
+    if set(known) | {field.name for field in fields if field.default is not attrs.NOTHING} != names:
         raise KeyError(*sorted({str(name) for name in known} ^ names))
     try:
         return Settings(**known)

@@ -51,6 +51,15 @@ class PageReader:
             shared.readers.add(reader)
             return reader
 
+    @classmethod
+    def begin(cls, arena: Bytes, size_min_bytes: int) -> Self | None:
+        """A reader of what is written from now on; None also for an arena that is smaller."""
+        reader = cls.open(arena) if len(arena) >= size_min_bytes else None
+        if reader is not None and reader.take() is None:
+            reader.close()
+            return None
+        return reader
+
     def look(self) -> Pages | None:
         """The pages written since the last take, ascending; None if that is not known."""
         return self._ask(take=False)

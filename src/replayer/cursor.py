@@ -237,4 +237,5 @@ class Cursor:
         if found is not None:
             self.leave()
             raise MismatchError(tick, *found)
-        return Arrival(tick, self.state.hash(), start, tick - start)
+        recorded = self.tape.recording.proofs.recorded_hash(tick)  # The state's, as was found just now.
+        return Arrival(tick, self.state.hash() if recorded is None else recorded, start, tick - start)

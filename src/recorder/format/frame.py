@@ -2,9 +2,9 @@
 
 A frame is the MessagePack array [tick, state_hash, inputs, field_hashes, phase_hashes], tick and state_hash always in
 their 9-byte form so that a frame is written without looking at their size. In place of state_hash there may be a link,
-binary (see links.py). The last two, which tell where a state parts
-from another one without either state, are binary; phase_hashes, or both, may be missing. A FRAMES payload is frames
-back to back. Later versions may add elements; readers ignore those that they do not know.
+binary (see links.py). The last two, which tell where a state parts from another one without either state, are binary;
+phase_hashes, or both, may be missing. A FRAMES payload is frames back to back. Later versions may add elements; readers
+ignore those that they do not know.
 
 Invariants:
     1. Frame t holds the inputs that turned the state at tick t - 1 into the state at tick t, and the hash of the

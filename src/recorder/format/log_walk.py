@@ -288,12 +288,11 @@ class ChangeLog:
                     walk.jump(block, last)
                 elif not walk.go(block, last):
                     return None
-        except (TornError, MissingTickError):  # Of the frames with the links.
+        except (CorruptError, TornError, MissingTickError):  # Of the changes, or of the frames with the links.
             return None
-        except CorruptError:
-            return None
-        if not self.recording.proofs.has_link(tick) and not walk.is_right():
+        state_hash, proofs = walk.hash(), self.recording.proofs
+        if not proofs.has_link(tick) and state_hash != proofs.recorded_hash(tick):
             return None
         reached = Snapshot(walk.layout, walk.arena)
         self._known = [*known, (tick, reached)]
-        return Reached(tick, reached, reached.hash(), start_tick, tick - start_tick)
+        return Reached(tick, reached, state_hash, start_tick, tick - start_tick)
