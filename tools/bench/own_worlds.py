@@ -25,34 +25,15 @@ import recorder
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-class CartPole:
-    """The environment, recorded or not."""
-
-    needs = "gymnasium"
+class OwnWorld:
+    """What both worlds have in common as ways of turns.py; each has needs, tick and close."""
 
     def __init__(self, folder: Path) -> None:
-        import gymnasium  # noqa: PLC0415 - in its own process only
-
-        warnings.simplefilter("ignore")
         self.folder, self.step_ns = folder, 0
-        self.env: Any = self.wrapped(gymnasium.make("CartPole-v1"))
-        draws = random.Random(1)
-        self.actions = [draws.randrange(2) for _ in range(1000)]
-        self.env.reset(seed=1)
-
-    def wrapped(self, env: Any) -> Any:
-        """What is stepped."""
-        return env
 
     def is_keyframe(self, _: int) -> bool:
         """Keyframes come as they do by default, and count."""
         return False
-
-    def tick(self, tick: int) -> None:
-        """A step, and a reset where an episode ends."""
-        _, _, terminated, truncated, _ = self.env.step(self.actions[tick % 1000])
-        if terminated or truncated:
-            self.env.reset()
 
     def after(self, _: int) -> None:
         """Nothing."""
@@ -62,6 +43,35 @@ class CartPole:
         start = time.perf_counter()
         self.close()
         return {"close_s": time.perf_counter() - start, "size_bytes": turns.folder_bytes(self.folder)}
+
+    def close(self) -> None:
+        """End."""
+
+
+class CartPole(OwnWorld):
+    """The environment, recorded or not."""
+
+    needs = "gymnasium"
+
+    def __init__(self, folder: Path) -> None:
+        import gymnasium  # noqa: PLC0415 - in its own process only
+
+        warnings.simplefilter("ignore")
+        super().__init__(folder)
+        self.env: Any = self.wrapped(gymnasium.make("CartPole-v1"))
+        draws = random.Random(1)
+        self.actions = [draws.randrange(2) for _ in range(1000)]
+        self.env.reset(seed=1)
+
+    def wrapped(self, env: Any) -> Any:
+        """What is stepped."""
+        return env
+
+    def tick(self, tick: int) -> None:
+        """A step, and a reset where an episode ends."""
+        _, _, terminated, truncated, _ = self.env.step(self.actions[tick % 1000])
+        if terminated or truncated:
+            self.env.reset()
 
     def close(self) -> None:
         """Close."""
@@ -95,7 +105,7 @@ class MinariCartPole(CartPole):
         self.env.close()
 
 
-class Probe:
+class Probe(OwnWorld):
     """The example's simulation, recorded or not."""
 
     needs = "rebound"
@@ -105,7 +115,7 @@ class Probe:
         from record_rebound import Probe as Example  # noqa: PLC0415
         from record_rebound import random_inputs  # noqa: PLC0415
 
-        self.folder, self.step_ns = folder, 0
+        super().__init__(folder)
         self.probe = Example()
         draw = random_inputs(1)
         self.inputs = [draw() for _ in range(1000)]
@@ -114,25 +124,9 @@ class Probe:
     def open(self) -> None:
         """Begin."""
 
-    def is_keyframe(self, _: int) -> bool:
-        """As for CartPole."""
-        return False
-
     def tick(self, tick: int) -> None:
         """A step."""
         self.probe.step(self.inputs[tick % 1000])
-
-    def after(self, _: int) -> None:
-        """Nothing."""
-
-    def finish(self) -> dict[str, Any]:
-        """Close."""
-        start = time.perf_counter()
-        self.close()
-        return {"close_s": time.perf_counter() - start, "size_bytes": turns.folder_bytes(self.folder)}
-
-    def close(self) -> None:
-        """End."""
 
 
 class RecordedProbe(Probe):

@@ -336,11 +336,7 @@ def main() -> None:
         rows = rows_of(
             measure(Path(folder), given.workload, given.mode, given.ticks // 6 if given.quick else given.ticks)
         )
-    tables.print_table(f"Recorder.step on the workload {given.workload}, mode {given.mode}", rows)
-    if given.json:
-        tables.write_json(given.json, rows)
-    if given.markdown:
-        given.markdown.write_text(f"{tables.facts_line()}\n\n{tables.markdown_table(rows)}", encoding="utf-8")
+    tables.hand_out(f"Recorder.step on the workload {given.workload}, mode {given.mode}", rows, given)
     if given.plot:
         plot(rows, given.plot)
 

@@ -68,6 +68,15 @@ def markdown_table(rows: list[Row]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def hand_out(title: str, rows: list[Row], given: Any) -> None:
+    """The rows on the terminal, and where the arguments ask for them: as JSON, and for the page."""
+    print_table(title, rows)
+    if given.json:
+        write_json(given.json, rows)
+    if given.markdown:
+        given.markdown.write_text(f"{facts_line()}\n\n{markdown_table(rows)}", encoding="utf-8")
+
+
 def write_json(path: Path, figures: Any) -> None:
     """With the facts of the machine."""
     path.write_text(json.dumps({**facts(), "figures": figures}, indent=1, default=float) + "\n", encoding="utf-8")

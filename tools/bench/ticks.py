@@ -246,11 +246,7 @@ def main() -> None:
     rounds = COURSE.rounds // 4 if given.quick else COURSE.rounds
     course = attrs.evolve(COURSE, rounds=rounds, slice_ticks=given.slice)
     rows = [row for world in given.only for row in measure(world, course)]
-    tables.print_table("the whole tick, step included", rows)
-    if given.json:
-        tables.write_json(given.json, rows)
-    if given.markdown:
-        given.markdown.write_text(f"{tables.facts_line()}\n\n{tables.markdown_table(rows)}", encoding="utf-8")
+    tables.hand_out("the whole tick, step included", rows, given)
     if given.plot:
         plot(rows, given.plot)
 
