@@ -20,6 +20,9 @@ def names_for_later(
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, _, own_name = places[name].partition(":")
+        # What comes next needs NumPy in its depths. There, CPython 3.11 and later may come upon the end of a piece of the
+        # stack of frames, and make and free another one at each call: importing NumPy takes half as long again.
+        import_module("numpy")
         return getattr(import_module(module), own_name or name)
 
     def names() -> list[str]:

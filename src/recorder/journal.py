@@ -179,6 +179,7 @@ class Journal:
         self._place = start + AREA_HEADER.size
         self._end = start + self._area_bytes
         self._last_ticks[area] = -1
+        self._writer.wake()  # So that the area that was left is free before this one is full.
 
     def _start_of(self, area: int) -> int:
         return HEADER_BYTES + area * self._area_bytes

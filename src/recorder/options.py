@@ -40,7 +40,7 @@ Deterministic = Annotated[
     Parameter(
         negative="",
         help="Equal runs give equal bytes: no clock and no environment on the tape. It costs waiting for a slow disk; "
-        "and as frames go to the file only when their block (16 KiB) is full, or at a keyframe, a power cut, and a kill "
+        "and as frames go to the file only when their block (64 KiB) is full, or at a keyframe, a power cut, and a kill "
         "with --durability block, lose more than they would else.",
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ import attrs
 from recorder.blame import PhaseBlame
 from recorder.environment import describe_environment
 from recorder.format.change_log import ensure_changes_fit
+from recorder.format.digests import new_digest
 from recorder.format.encoder import SegmentEncoder
 from recorder.format.file_header import RUN_ID_BYTES, features_of, make_file_header
 from recorder.format.limits import META_BYTES_MAX
@@ -198,7 +198,7 @@ def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, A
 def new_run_id(meta: bytes, state: Snapshot, *, deterministic: bool) -> bytes:
     """16 random bytes; deterministic: such as come from META and the state at the start."""
     content = meta + state.hash().to_bytes(8, "little")
-    return hashlib.blake2b(content, digest_size=RUN_ID_BYTES).digest() if deterministic else os.urandom(RUN_ID_BYTES)
+    return new_digest(RUN_ID_BYTES, content).digest() if deterministic else os.urandom(RUN_ID_BYTES)
 
 
 def abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:

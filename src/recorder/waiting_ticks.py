@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import time
 
 from recorder.format.change_log import ChangeEncoder
@@ -40,25 +42,38 @@ class WaitingTicks:
         """How many frames wait."""
         return len(self._frames)
 
-    def has_room_for(self, item: bytes | TickOutput) -> bool:
+    def has_room_for(self, output: TickOutput) -> bool:
         """Whether a frame, and what its tick has brought, still fit into their blocks."""
-        if isinstance(item, TickOutput):
-            if self._events and self._events_bytes + len(item.events or b"") > EVENTS_RAW_BYTES:
-                return False
-            if self._changes_bytes >= CHANGES_RAW_BYTES:
-                return False
-            item = item.frame
-        return self._frames_bytes + len(item) <= FRAMES_RAW_BYTES
+        if self._events and self._events_bytes + len(output.events or b"") > EVENTS_RAW_BYTES:
+            return False
+        if self._changes_bytes >= CHANGES_RAW_BYTES:
+            return False
+        return self._frames_bytes + len(output.frame) <= FRAMES_RAW_BYTES
 
-    def take(self, item: bytes | TickOutput) -> None:
-        """Take the frame of the next tick, and what the tick has brought."""
-        if isinstance(item, TickOutput):
-            self._take_output(item)
-            item = item.frame
+    def take(self, output: TickOutput) -> None:
+        """Take what the next tick has brought, and its frame."""
+        self._take_output(output)
+        self._take_whole([output.frame], len(output.frame))
+
+    def take_frames(self, frames: list[bytes]) -> list[bytes]:
+        """Take the frames of the next ticks, which have brought nothing else, as far as there is room; those left over.
+
+        A frame that is longer than a block may be has one of its own.
+        """
+        room = FRAMES_RAW_BYTES - self._frames_bytes
+        ends = list(itertools.accumulate(map(len, frames)))
+        count = len(ends) if ends[-1] <= room else bisect.bisect_right(ends, room)
+        if not count and not self._frames:
+            count = 1
+        if count:
+            self._take_whole(frames[:count], ends[count - 1])
+        return frames[count:]
+
+    def _take_whole(self, frames: list[bytes], size: int) -> None:
         if not self._frames:
             self.since_s = time.monotonic()
-        self._frames.append(item)
-        self._frames_bytes += len(item)
+        self._frames += frames
+        self._frames_bytes += size
 
     def take_start(self, output: TickOutput) -> list[list[Piece]]:
         """Take what the tick before the first frame has brought; the blocks of it that should be written at once.

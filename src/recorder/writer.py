@@ -1,7 +1,6 @@
 """The background thread: takes frames and keyframes from the simulation's thread, encodes, compresses, appends, syncs.
 
-The simulation's thread only appends to a deque (no lock, no wake-up: the thread polls), because waking a sleeping
-thread costs more than all else that a tick's recording does.
+What the simulation's thread hands over waits until this one looks for it (handover.py).
 
 Invariants:
     1. Items reach the file in the order in which they were put.
@@ -13,15 +12,17 @@ Invariants:
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
 from collections import deque
-from typing import Any
+from typing import Any, cast
 
 from recorder.buffers import Buffers
 from recorder.errors import WriterFailedError
 from recorder.format.encoder import drop_piece
+from recorder.handover import Handover
 from recorder.jobs import KeyframeJob, WriterStatistics, not_sealed
 from recorder.keyframe_blocks import KeyframeBlocks
 from recorder.logfile import Files
@@ -30,8 +31,6 @@ from recorder.segments import Group, SegmentedLog
 from recorder.settings import Settings
 from recorder.waiting_ticks import WaitingTicks
 
-POLL_S = 0.004  # Long enough to leave the simulation alone, short enough that the queue stays small.
-QUEUE_BYTES_MAX = 64 << 20  # Frames waiting to be written; some minutes of an ordinary run.
 KEYFRAME_BYTES_MAX = 64 << 20  # Keyframes waiting; one more than that is always allowed, however large.
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
 BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; what comes after is dropped.
@@ -48,6 +47,7 @@ class Writer:
         signal: whether there is an error or a notice that the caller should look at.
         written_tick: the last tick whose frame is in the file.
         buffers: memory for keyframes to be put.
+        put_frame, wake: those of a Handover; the former raises WriterFailedError.
         wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: the disk refuses.
         seals: close has been called.
@@ -60,13 +60,13 @@ class Writer:
 
         path: for messages. first_tick: of the first frame that will be put.
         """
-        self._files = files
-        self._log = log
+        self._files, self._log = files, log
         self._path = path
         self._settings = settings
         self._cut_by_time = not settings.deterministic
-        self._queue: deque[bytes | TickOutput | KeyframeJob] = deque()
-        self._put_bytes = self._taken_bytes = self._keyframe_bytes_put = self._keyframe_bytes_done = 0
+        self._handover = Handover(self.wait_until)
+        self.put_frame, self.wake = self._handover.put, self._handover.wake
+        self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._wait_s, self.buffers = 0.0, Buffers()
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
@@ -85,22 +85,14 @@ class Writer:
         self._notices: deque[str] = deque()
         self._error: BaseException | None = None
         self._flushes: deque[tuple[threading.Event, bool]] = deque()
-        self._stopping = False
         self._outcome: Any = None
         self._what_is_kept = ""
-        self.seals = False
-        self._wake, self._ended = threading.Event(), threading.Event()
+        self._stopping = self.seals = False
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"tape writer {os.fspath(path)}", daemon=True)
         self._thread.start()
 
     # --- called by the simulation's thread
-
-    def put_frame(self, item: bytes | TickOutput) -> None:
-        """Hand over a frame, or what a tick has brought; waits while the queue is full. Raises WriterFailedError."""
-        self._queue.append(item)
-        self._put_bytes += len(item)
-        if self._put_bytes - self._taken_bytes > QUEUE_BYTES_MAX:
-            self.wait_until(lambda: self._put_bytes - self._taken_bytes <= QUEUE_BYTES_MAX // 2)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Hand over one keyframe. Raises WriterFailedError."""
@@ -108,7 +100,7 @@ class Writer:
         if job.is_full:
             self.wants_full = False
         self._keyframe_bytes_put += job.size_bytes
-        self._queue.append(job)
+        self._handover.put_keyframe(job)
 
     def has_room_for_keyframe(self, *, wait: bool) -> bool:
         """Whether a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
@@ -140,7 +132,7 @@ class Writer:
     def stop(self) -> None:
         """Write all that was put, stop the thread and leave the tape unsealed."""
         self._stopping = True
-        self._wake.set()
+        self.wake()
         if threading.current_thread() is not self._thread:  # The collector may run in any thread, this one too.
             self._ended.wait()  # After a join that was interrupted, Python takes the thread for one that has ended.
             self._thread.join()
@@ -180,7 +172,7 @@ class Writer:
             full_count=self._keyframes.full_count,
             delta_count=self._keyframes.delta_count,
             dropped=list(self._dropped),
-            waiting_bytes=self._put_bytes - self._taken_bytes,
+            waiting_bytes=self._handover.waiting_bytes,
             sync_count=self._log.sync_count,
             sync_s_max=self._log.sync_s_max,
             wait_s=self._wait_s,
@@ -207,7 +199,7 @@ class Writer:
         start_s = time.monotonic()
         while not condition():
             self.raise_error()
-            self._wake.set()
+            self.wake()
             time.sleep(0.0005)  # Half a millisecond: about what the writer needs for a block.
         self._wait_s += time.monotonic() - start_s
         self.raise_error()
@@ -231,14 +223,17 @@ class Writer:
         """Take what is there, write what is due; False when the thread has stopped."""
         stopping = self._stopping  # Read before the queue: what was put before stop() is taken below.
         flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
-        for _ in range(len(self._queue)):  # Not until it is empty: under load the clocks below must be looked at.
-            item = self._queue.popleft()
-            if isinstance(item, KeyframeJob):
-                self._cut_frames()
-                self._take_keyframe(item)
-                self.deltas_are_worn = self._keyframes.is_worn
-            else:
-                self._take_frame(item)
+        for kind, items in itertools.groupby(self._handover.take(), type):
+            if kind is bytes:
+                self._take_frames(cast("list[bytes]", list(items)))
+                continue
+            for item in items:
+                if isinstance(item, KeyframeJob):
+                    self._cut_frames()
+                    self._take_keyframe(item)
+                    self.deltas_are_worn = self._keyframes.is_worn
+                elif isinstance(item, TickOutput):
+                    self._take_output(item)
         now_s = time.monotonic()
         interval_s = self._settings.sync_interval_s
         sync_due = interval_s is not None and now_s - self._synced_s >= interval_s
@@ -254,8 +249,7 @@ class Writer:
         if stopping:
             self._finish()
             return False
-        self._wake.wait(POLL_S)
-        self._wake.clear()
+        self._handover.rest()
         return True
 
     def _store(self, now_s: float, *, sync: bool, urgent: bool) -> None:
@@ -326,9 +320,15 @@ class Writer:
 
     # --- frames and keyframes
 
-    def _take_frame(self, item: bytes | TickOutput) -> None:
-        self._taken_bytes += len(item)
-        if isinstance(item, TickOutput) and not item.frame:
+    def _take_frames(self, frames: list[bytes]) -> None:
+        """Take frames of ticks that brought nothing else: many at once, since each line here may hold up the simulation."""
+        self._handover.count_taken(sum(map(len, frames)))
+        while frames := self._waiting.take_frames(frames):
+            self._cut_frames()
+
+    def _take_output(self, item: TickOutput) -> None:
+        self._handover.count_taken(len(item))
+        if not item.frame:
             for group in self._waiting.take_start(item):
                 self._put(group)
             return

@@ -35,6 +35,9 @@ class FakeWriter:
         self.told: list[str] = []
         self.on_wait: Any = None
 
+    def wake(self) -> None:
+        """See Writer."""
+
     def tell(self, notice: str) -> None:
         """See Writer."""
         self.told.append(notice)

@@ -75,7 +75,7 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
     with pytest.raises(recorder.WriterFailedError):
         tape.flush()
     step_to(tape, 40)
-    until(lambda: tape._writer._dropping_from is not None and not tape._writer._queue)
+    until(lambda: tape._writer._dropping_from is not None and tape._writer._handover.is_done)
     assert tape._journal._suspended
     files.recover()
     until(lambda: not tape._writer.failing)
@@ -106,7 +106,7 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
     assert len(files.segments) == 1
     refuse(files)
     step_to(tape, 20)  # The append of its frame fails, and then there is no room for the keyframe.
-    until(lambda: tape._writer.failing and not tape._writer._queue)
+    until(lambda: tape._writer.failing and tape._writer._handover.is_done)
     files.recover()
     until(lambda: not tape._writer.failing)
     assert tape.statistics().writer.dropped == []

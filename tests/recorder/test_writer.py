@@ -51,17 +51,17 @@ def settings_of(**more: object):
     [
         ([], []),
         ([30], [1]),
-        ([8192, 8192], [2]),
-        ([8192, 8193], [1, 1]),
+        ([FRAMES_RAW_BYTES // 2] * 2, [2]),
+        ([FRAMES_RAW_BYTES // 2, FRAMES_RAW_BYTES // 2 + 1], [1, 1]),
         ([FRAMES_RAW_BYTES], [1]),
         ([FRAMES_RAW_BYTES + 1], [1]),
         ([30, FRAMES_RAW_BYTES + 1, 30], [1, 1, 1]),
         ([FRAMES_RAW_BYTES - 30, 30, 30], [2, 1]),
-        ([1024] * 33, [16, 16, 1]),
+        ([4096] * 33, [16, 16, 1]),
     ],
 )
-def test_frames_are_cut_at_16_kib(sizes: list[int], counts: list[int]) -> None:
-    """A block takes frames up to 16,384 bytes and not one byte more; a longer frame has a block of its own."""
+def test_frames_are_cut_at_64_kib(sizes: list[int], counts: list[int]) -> None:
+    """A block takes frames up to 65,536 bytes and not one byte more; a longer frame has a block of its own."""
     files = MemoryFiles()
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({}))
     log = SegmentedLog(files, files.create(0), encoder, lambda *_: b"", syncs=False, tell_durable=False)

@@ -33,11 +33,11 @@ from rich.progress import track
 
 import recorder.recorder
 from recorder import Recorder
+from recorder.handover import Handover
 from recorder.journal import Journal
 from recorder.keyframes import Keyframes
 from recorder.linking import TickLinks
 from recorder.outputs import Outputs
-from recorder.writer import Writer
 from sim import State
 from sim.kernel.hashing import field_memory
 
@@ -71,7 +71,7 @@ STAGES = (
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
     Stage("the frame's bytes", recorder.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
-    Stage("the frame to the writer's thread", Writer, "put_frame", "append"),
+    Stage("the frame to the writer's thread", Handover, "put", "append"),
     Stage("whether a segment or a keyframe is due", Keyframes, "add_frame"),
 )
 REST = "the rest of Recorder.step"

@@ -13,7 +13,6 @@ Invariants:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -21,6 +20,7 @@ import attrs
 import google_crc32c
 
 from recorder.format.block import BlockHeader, Codec, Flags, Kind, compress, encode_header, pad
+from recorder.format.digests import new_digest
 from recorder.format.file_header import FileHeader, encode_file_header, make_file_header
 from recorder.format.frame import Frame
 from recorder.format.index import Entry, PartSummary, encode_index, entry_of, summarize
@@ -202,7 +202,7 @@ class SegmentEncoder:
         self.header = header
         self._meta = meta
         self.previous_digest = previous_digest
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._digest = new_digest(DIGEST_BYTES)
         self._entries: list[Entry] = []
         self._parts: list[PartSummary] = []
         self._index_offset = 0

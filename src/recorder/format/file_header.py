@@ -11,7 +11,6 @@ still opens. It is another one in each segment, so that no block counts in a seg
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +19,7 @@ import attrs
 import google_crc32c
 
 from recorder.errors import CorruptError, TornError, UnsupportedVersionError
+from recorder.format.digests import new_digest
 
 MAGIC = b"\x89TAP\r\n\x1a\n"
 HEADER_BYTES = 64
@@ -119,4 +119,4 @@ def features_of(meta: Mapping[str, Any]) -> int:
 
 def marker_of(run_id: bytes, segment: int) -> bytes:
     """The marker of a segment: BLAKE2b, 8 bytes, of the run id and the segment's number as u32."""
-    return hashlib.blake2b(run_id + segment.to_bytes(4, "little"), digest_size=MARKER_BYTES).digest()
+    return new_digest(MARKER_BYTES, run_id + segment.to_bytes(4, "little")).digest()

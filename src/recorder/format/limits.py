@@ -3,20 +3,25 @@
 Each is checked before memory is taken. Raising one is a compatible change of the format, lowering one is not.
 """
 
-FRAMES_RAW_BYTES = 16 * 1024  # A FRAMES block is cut here; larger ones compress hardly better.
+FRAMES_RAW_BYTES = (
+    64 * 1024
+)  # A FRAMES block is cut here; larger ones compress hardly better, smaller ones cost more to write.
 PIECE_RAW_BYTES = 1 << 20  # A keyframe is cut into pieces of this size, so that damage costs one piece.
 INPUT_BYTES_MAX = 16 << 20  # The encoded inputs of one tick.
-BLOCK_RAW_BYTES_MAX = INPUT_BYTES_MAX + FRAMES_RAW_BYTES + 64  # A full FRAMES block plus one largest frame.
+BLOCK_RAW_BYTES_MAX = (
+    INPUT_BYTES_MAX + 16 * 1024 + 64
+)  # A longest frame, which stands alone, with hashes of all fields.
 EVENTS_RAW_BYTES = 256 * 1024  # An EVENTS block is cut here, so that few ticks wait for it, and damage costs few.
 EVENTS_BYTES_MAX = 4 << 20  # The encoded events of one tick.
 EVENTS_PAYLOAD_BYTES_MAX = EVENTS_RAW_BYTES + EVENTS_BYTES_MAX + 64  # More is not put together from pieces.
 CHANGES_RAW_BYTES = 1 << 20  # A CHANGES block is cut here; what one tick changes may be more than that.
-BLOCK_TICKS_MAX = FRAMES_RAW_BYTES  # A frame takes more than one byte.
+BLOCK_TICKS_MAX = 16 * 1024  # More than the frames that fit into a block: one takes at least twenty bytes.
 KEYFRAME_RAW_BYTES_MAX = 1 << 36  # A state of 64 GiB; pieces beyond that are not joined.
 META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; both have a place in END.
 META_EXTRA_BYTES = 2048  # What a further segment, a later session or a repair adds to META.
 INDEX_BLOCKS = 4096  # An INDEX block is written after so many blocks.
 
+assert FRAMES_RAW_BYTES // BLOCK_TICKS_MAX < 20
 assert 2 * META_BYTES_MAX + 4096 <= BLOCK_RAW_BYTES_MAX, "END holds both"
 assert EVENTS_PAYLOAD_BYTES_MAX <= BLOCK_RAW_BYTES_MAX
 assert PIECE_RAW_BYTES <= BLOCK_RAW_BYTES_MAX < 1 << 32, "lengths are stored in 32 bits"
