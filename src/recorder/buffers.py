@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from recorder.format.keyframe import Bytes
-from sim.kernel.state import make_arena
+from sim.kernel.state import unset_arena
 
 KEPT_MAX = 128  # Buffers that nobody uses: as many as a state has fields, for a keyframe, and a state.
 
@@ -23,7 +23,7 @@ class Buffers:
             if len(one) == size_bytes:
                 return one
             self._free.append(one)
-        return make_arena(size_bytes)
+        return unset_arena(size_bytes)
 
     def give(self, buffer: Bytes) -> None:
         """Take memory that nobody will look at any more."""

@@ -16,6 +16,7 @@ from recorder.format.contents import NoTapeError, Read
 from recorder.format.file_header import HEADER_BYTES, decode_file_header
 from recorder.format.journal import AREA_BYTES_MAX, journal_bytes
 from recorder.names import following_segments, journal_path, segment_path, whole_tape
+from recorder.second_thread import SecondThread
 
 
 class OpenTape:
@@ -75,10 +76,12 @@ class OpenTape:
     def assemble_again(self, *, believe_index: bool) -> Assembled:
         """The same files, as they were when assemble looked at them, made into a recording once more."""
         try:
-            return assemble(self._sources, self._journal, believe_index=believe_index)
+            assembled = assemble(self._sources, self._journal, believe_index=believe_index)
         except NoTapeError:
             empty = not any(source.size_bytes for source in self._sources)
             raise UnreadableError(self._name, no_tape(empty=empty)) from None
+        assembled.recording.aside = SecondThread()
+        return assembled
 
     def _open_segment(self, number: int) -> Source:
         path = segment_path(self.path, number)

@@ -182,7 +182,7 @@ def _check_sections(sections: list[Any], bodies: bytes, layout: dict[str, Any], 
         index = np.frombuffer(bodies[place : place + index_bytes], np.uint8)
         values = bodies[place + index_bytes :][:value_bytes]
         place += index_bytes + value_bytes
-        assert encoding in ({1} if is_delta else {0, 2}) and len(values) == value_bytes == row_count * row_bytes, (
+        assert encoding in ({1} if is_delta else {0, 2, 3}) and len(values) == value_bytes == row_count * row_bytes, (
             "section"
         )
         if is_delta:

@@ -190,9 +190,10 @@ def read_keyframe(payload: bytes, full: Any) -> Any:
         place += index_bytes + value_bytes
         values = np.frombuffer(bodies[place - value_bytes : place], np.uint8)
         if full is None:
-            item = np.dtype(layout[name][0]).itemsize  # 2 is SHUFFLED.
-            values = values.reshape(item, -1).T if encoding == 2 else values
-            field[:] = values.reshape(rows, row_bytes)
+            item = np.dtype(layout[name][0]).itemsize if encoding else 1  # 2 is SHUFFLED, 3 is RUNS.
+            run = item << 16 if encoding == 3 else max(1, len(values))
+            raw = b"".join(values[n : n + run].reshape(item, -1).T.tobytes() for n in range(0, len(values), run))
+            field[:] = np.frombuffer(raw, np.uint8).reshape(rows, row_bytes)
         elif 4 * row_count < -(-rows // 8):  # Rows as distances where that is shorter than a bitmap.
             field[index.view("<u4").cumsum()] ^= values.reshape(row_bytes, row_count).T
         else:

@@ -10,14 +10,15 @@ Head, a map:
 
 Encodings of a section:
     RAW        all bytes of the field; row_count is the field's, index_bytes is 0
-    SHUFFLED   the same, byte-shuffled: the first bytes of all its numbers, then the second bytes of all, and so on
+    RUNS       the same, byte-shuffled in runs of RUN_NUMBERS numbers: the first bytes of all, the second bytes of all, ...
+    SHUFFLED   the same with all numbers in one run: as it was written before there were runs
     XOR_ROWS   row numbers, then the rows XORed with the baseline's, byte-shuffled: the first bytes of all rows, then
                the second bytes of all rows, and so on. Row numbers are either a bitmap of the field's rows (bit 0 of
                byte 0 is row 0) or, where that is shorter, the distances from one number to the next as u32,
                the first one from 0. index_bytes tells which: a bitmap has ceil(rows of the field / 8) bytes.
 
 Invariants:
-    1. A full keyframe has every field, RAW or SHUFFLED. A delta has exactly the rows whose bytes differ from its baseline.
+    1. A full keyframe has every field, none as XOR_ROWS. A delta has exactly the rows whose bytes differ from its baseline.
     2. A decoded state hashes to state_hash, or it is not returned.
 """
 
@@ -35,11 +36,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError
-from recorder.format.shuffling import pays, planes, shuffled
+from recorder.format.shuffling import RUN_NUMBERS, pays, planes, shuffled_in_runs
 from sim.kernel.changes import Rows, comparable, word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
-from sim.kernel.state import Snapshot, make_arena
+from sim.kernel.state import Snapshot, make_arena, unset_arena
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -52,6 +53,7 @@ class Encoding(enum.IntEnum):
     RAW = 0
     XOR_ROWS = 1
     SHUFFLED = 2
+    RUNS = 3
 
 
 @attrs.frozen(eq=False)
@@ -78,7 +80,7 @@ class _Section:
 
 
 def gather_changes(
-    arena: Bytes, layout: Layout, rows: Mapping[str, Rows | None], take: Callable[[int], Bytes] = make_arena
+    arena: Bytes, layout: Layout, rows: Mapping[str, Rows | None], take: Callable[[int], Bytes] = unset_arena
 ) -> Changes:
     """Copy the given rows, or whole fields, out of an arena. take: gives the memory for a whole field, by its size."""
     values: dict[str, Bytes] = {}
@@ -118,8 +120,8 @@ def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
     for slot in layout.slots.values():
         field, number_bytes = snapshot.arena[slot.offset : slot.offset + slot.size_bytes], slot.dtype.itemsize
         shuffles = pays(field, number_bytes)
-        bodies.append(shuffled(field.view(f"V{number_bytes}")).data if shuffles else field.data)
-        encoding = Encoding.SHUFFLED if shuffles else Encoding.RAW
+        bodies.append((shuffled_in_runs(field, number_bytes) if shuffles else field).data)
+        encoding = Encoding.RUNS if shuffles else Encoding.RAW
         sections.append([slot.name, int(encoding), slot.row_count, 0, slot.size_bytes])
     head = {
         "tick": tick,
@@ -208,7 +210,7 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
         raise CorruptError(offset, "a full keyframe without all of its fields")
     for section in sections:
         size_bytes = layout.slots[section.field].size_bytes
-        known = section.encoding in (Encoding.RAW, Encoding.SHUFFLED)
+        known = section.encoding in (Encoding.RAW, Encoding.SHUFFLED, Encoding.RUNS)
         if not known or section.value_bytes != size_bytes or section.index_bytes:
             raise CorruptError(
                 offset, f"field {section.field} of a full keyframe has another size than its schema says"
@@ -217,7 +219,8 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
     places: list[Bytes] = []
     for section, slot in zip(sections, layout.slots.values(), strict=True):
         field = arena[slot.offset : slot.offset + slot.size_bytes]
-        places += planes(field, slot.dtype.itemsize) if section.encoding == Encoding.SHUFFLED else [field]
+        run_numbers = RUN_NUMBERS if section.encoding == Encoding.RUNS else max(1, slot.size_bytes)
+        places += [field] if section.encoding == Encoding.RAW else planes(field, slot.dtype.itemsize, run_numbers)
     begin = _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]
     if not _fill(places, chain([start[begin:]], coming)):
         raise CorruptError(offset, "a full keyframe whose fields take another number of bytes than it has")
@@ -266,7 +269,7 @@ def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, 
     """
     head, sections = _read_head(payload, offset)
     _ensure_whole(payload, sections, offset)
-    arena = make_arena(baseline.layout.size_bytes)
+    arena = unset_arena(baseline.layout.size_bytes)
     np.copyto(arena, baseline.arena)
     for section in sections:
         slot = baseline.layout.slots.get(section.field)

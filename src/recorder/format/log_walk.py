@@ -14,7 +14,6 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
 
 from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.block import Kind
@@ -22,13 +21,14 @@ from recorder.format.change_log import ChangeBlock, decode_changes
 from recorder.format.links import Linker
 from recorder.format.places import KeyframePlace, OptionalBlock, blocks_of
 from sim.kernel.hashing import hash_arena
-from sim.kernel.state import Snapshot, make_arena
+from sim.kernel.state import Snapshot
 from sim.kernel.tick_changes import flat_words
 
 if TYPE_CHECKING:
     from recorder.format.recording import Recording
 
 CACHE_BYTES_MAX = 64 << 20  # Of blocks that were read, decoded: some thousand ticks of a large state.
+COPIES_MAX = 4  # To read and apply a block of the log takes as long as to copy so many times its bytes.
 
 
 @attrs.frozen(eq=False)
@@ -51,12 +51,15 @@ class Reached:
 class _Walk:
     """A state of its own that the log moves along."""
 
-    def __init__(self, recording: Recording, tick: int, start: Snapshot) -> None:
-        """start: the state at tick."""
+    def __init__(self, recording: Recording, tick: int, start: Snapshot, *, spends: bool = False) -> None:
+        """start: the state at tick. spends: nobody else has it, so that it may be changed."""
         self._recording = recording
         self.tick, self.layout = tick, start.layout
-        self.arena = make_arena(start.layout.size_bytes)
-        np.copyto(self.arena, start.arena)
+        if spends:
+            self.arena = start.arena
+            self.arena.flags.writeable = True
+        else:
+            self.arena = recording.aside.copy_of(start.arena)
         self._words = flat_words(self.arena, self.layout)
         self._linker = Linker(self.layout)
 
@@ -92,7 +95,25 @@ class _Walk:
 
     def snapshot(self) -> Snapshot:
         """A copy of the state."""
-        return Snapshot(self.layout, self.arena.copy())
+        return Snapshot(self.layout, self._recording.aside.copy_of(self.arena))
+
+
+@attrs.frozen
+class _Start:
+    """A state that a walk can begin with.
+
+    Attributes:
+        tick, snapshot: which.
+        is_kept: whether others have it, too, or will.
+    """
+
+    tick: int
+    snapshot: Snapshot
+    is_kept: bool = True
+
+    def walk(self, recording: Recording) -> _Walk:
+        """One that begins here; the snapshot is spent if nobody keeps it."""
+        return _Walk(recording, self.tick, self.snapshot, spends=not self.is_kept)
 
 
 class ChangeLog:
@@ -104,7 +125,7 @@ class ChangeLog:
         self._starts = [one.entry.first_tick for one in self._blocks]
         self._decoded: OrderedDict[int, ChangeBlock] = OrderedDict()
         self._decoded_bytes = 0
-        self._known: list[tuple[int, Snapshot]] = []  # Where it was last, and the state at the start of that block.
+        self._known: list[_Start] = []  # Where it was last, and the state at the start of that block.
         self._walk: _Walk | None = None  # Of the last hash that was asked for.
         self._whole: dict[int, bool | None] = {}  # Whether what follows a keyframe leads to the next one.
 
@@ -121,14 +142,11 @@ class ChangeLog:
         is_whole = self._is_whole(tick) if is_linked else None
         if is_whole is False:
             return None
-        for start_tick, snapshot in self._starts_before(tick):
-            blocks = self._blocks_between(start_tick, tick)
-            if blocks is None:
-                continue
-            found = self._apply(blocks, start_tick, snapshot, tick, by_links=is_linked and not is_whole)
-            if found is not None:
-                return found
-        return None
+        start = self._start_before(tick)
+        blocks = self._blocks_between(start.tick, tick) if start is not None else None
+        if start is None or blocks is None:
+            return None
+        return self._apply(blocks, start, tick, by_links=is_linked and not is_whole)
 
     def _is_whole(self, tick: int) -> bool | None:
         """Whether the changes between the keyframes around tick lead from one to the other, link by link.
@@ -148,7 +166,7 @@ class ChangeLog:
             start = self.recording.snapshot(place)
             if blocks is None or any(block.layout != start.layout.hash_seed for block in blocks):
                 return None
-            walk = _Walk(self.recording, place.tick, start)
+            walk = _Walk(self.recording, place.tick, start, spends=not place.is_full)
             return all(walk.go(block, min(block.last_tick, end)) for block in blocks)
         except (CorruptError, TornError, MissingTickError):
             return None
@@ -163,10 +181,10 @@ class ChangeLog:
         walk, self._walk = self._walk, None
         place = next(self.recording.keyframes_at_or_before(tick), None)
         if walk is None or walk.tick > tick or (place is not None and place.tick > walk.tick):
-            starts = self._starts_before(tick)
-            if not starts:
+            start = self._start_before(tick)
+            if start is None:
                 return None
-            walk = _Walk(self.recording, *starts[0])
+            walk = start.walk(self.recording)
         blocks = self._blocks_between(walk.tick, tick)
         if blocks is None or any(block.layout != walk.layout.hash_seed for block in blocks):
             return None
@@ -230,18 +248,18 @@ class ChangeLog:
                     return now
         return None
 
-    def _starts_before(self, tick: int) -> list[tuple[int, Snapshot]]:
-        """States that are at hand at or before tick, the nearest first: remembered ones, and the nearest keyframe."""
-        near = [one for one in self._known if one[0] <= tick]
+    def _start_before(self, tick: int) -> _Start | None:
+        """The nearest state that is at hand at or before tick: a remembered one, or that of a keyframe."""
         place = next(self.recording.keyframes_at_or_before(tick), None)
         if place is None:
-            return []
-        if any(known >= place.tick for known, _ in near):
-            return sorted(near, key=lambda one: -one[0])[:1]
+            return None
+        near = [one for one in self._known if place.tick <= one.tick <= tick]
+        if near:
+            return max(near, key=lambda one: one.tick)
         try:
-            return [(place.tick, self.recording.snapshot(place))]
+            return _Start(place.tick, self.recording.snapshot(place), is_kept=place.is_full)
         except (CorruptError, TornError, MissingTickError):
-            return []
+            return None
 
     def _blocks_between(self, start_tick: int, tick: int) -> list[ChangeBlock] | None:
         """Blocks that tell of all ticks behind start_tick up to tick; None if there are not all of them."""
@@ -272,17 +290,18 @@ class ChangeLog:
             self._decoded_bytes -= oldest.size_bytes
         return block
 
-    def _apply(
-        self, blocks: list[ChangeBlock], start_tick: int, start: Snapshot, tick: int, *, by_links: bool
-    ) -> Reached | None:
-        if any(block.layout != start.layout.hash_seed for block in blocks):
+    def _apply(self, blocks: list[ChangeBlock], start: _Start, tick: int, *, by_links: bool) -> Reached | None:
+        if any(block.layout != start.snapshot.layout.hash_seed for block in blocks):
             return None
-        walk = _Walk(self.recording, start_tick, start)
-        known: list[tuple[int, Snapshot]] = []
+        walk = start.walk(self.recording)
+        known = [start] if start.is_kept and len(blocks) == 1 else []
+        is_long_way = COPIES_MAX * sum(one.size_bytes for one in blocks[:-1]) >= len(walk.arena)
         try:
             for block in blocks:
-                if block is blocks[-1]:  # Scrubbing about here begins with this state.
-                    known = [(walk.tick, walk.snapshot() if walk.tick > start_tick else start)]
+                if (
+                    block is blocks[-1] and is_long_way and len(blocks) > 1
+                ):  # Scrubbing about here begins with this state.
+                    known = [_Start(walk.tick, walk.snapshot())]
                 last = min(block.last_tick, tick)
                 if not by_links:
                     walk.jump(block, last)
@@ -294,5 +313,5 @@ class ChangeLog:
         if not proofs.has_link(tick) and state_hash != proofs.recorded_hash(tick):
             return None
         reached = Snapshot(walk.layout, walk.arena)
-        self._known = [*known, (tick, reached)]
-        return Reached(tick, reached, state_hash, start_tick, tick - start_tick)
+        self._known = [*known, _Start(tick, reached)]
+        return Reached(tick, reached, state_hash, start.tick, tick - start.tick)

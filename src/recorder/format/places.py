@@ -13,13 +13,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from recorder.errors import RecordingError
+from recorder.errors import CorruptError, RecordingError
 from recorder.format.block import OPTIONAL_KIND, Kind
 from recorder.format.contents import LazyPart
 from recorder.format.frame import Frame
 from recorder.format.index import Entry, Part
 from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
 from recorder.format.segment import Segment
+from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
     from recorder.format.recording import Recording
@@ -50,6 +51,12 @@ class KeyframePlace:
         """The keyframe in a row of a part of the index."""
         entry = part.entry(row)
         return cls(entry.first_tick, entry.kind == Kind.FULL, entry, segment, part.end_of(row))
+
+    def ensure_its_own(self, tick: int, snapshot: Snapshot) -> Snapshot:
+        """The state that was read here. Raises CorruptError if it says that it is of another tick."""
+        if tick != self.tick:
+            raise CorruptError(self.entry.offset, f"a keyframe of tick {tick} in a block of tick {self.tick}")
+        return snapshot
 
 
 @attrs.frozen

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnsupportedVersionError
+from recorder.format.aside import Alone
 from recorder.format.block import OPTIONAL_KIND, Kind
 from recorder.format.contents import read_header, read_payload
 from recorder.format.drop import Drop
@@ -32,7 +33,7 @@ from sim.kernel.state import Snapshot
 
 __all__ = ["KeyframePlace", "Recording"]
 
-FRAME_BLOCKS_KEPT = 16  # Decoded blocks of about a hundred frames: what scrubbing near a tick touches again.
+FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: what scrubbing near a tick touches again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
 
 _KINDS = {int(kind) for kind in Kind}
@@ -54,13 +55,14 @@ class Recording:
 
     Attributes:
         hopped: whether an index led astray, so that blocks were looked for by their headers.
+        aside: who does what a second thread can, for large states.
     """
 
     def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
         """segments: ascending by number. journal: frames, ascending by tick."""
         self.segments = list(segments)
         self._all_journal = journal
-        self.hopped = False
+        self.hopped, self.aside = False, Alone()
         self._arrange()
 
     def _arrange(self) -> None:
@@ -335,7 +337,7 @@ class Recording:
             raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
         baseline = self._full(full)
         tick, snapshot = decode_delta(self.payload(place), baseline, place.entry.offset)
-        return _of_tick(tick, snapshot, place.entry)
+        return place.ensure_its_own(tick, snapshot)
 
     def _full(self, place: KeyframePlace) -> Snapshot:
         found = self._decode_full(place)
@@ -387,14 +389,10 @@ class Recording:
         """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
         try:
             owner = self._by_number[place.segment]
-            pieces = owner.pieces(place.entry, place.end_offset)
+            pieces = self.aside.ahead(
+                owner.pieces(place.entry, place.end_offset), place.end_offset - place.entry.offset
+            )
             tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
-            return _of_tick(tick, snapshot, place.entry)
+            return place.ensure_its_own(tick, snapshot)
         except (CorruptError, TornError) as error:
             return error
-
-
-def _of_tick(tick: int, snapshot: Snapshot, entry: Entry) -> Snapshot:
-    if tick != entry.first_tick:
-        raise CorruptError(entry.offset, f"a keyframe of tick {tick} in a block of tick {entry.first_tick}")
-    return snapshot

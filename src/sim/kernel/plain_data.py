@@ -30,6 +30,8 @@ _AXES_MAX = 32
 _TIMESTAMP_BYTES = re.compile(
     rb"[\xd6\xd7]\xff|\xc7[\x04\x08\x0c]\xff|\xc8\0[\x04\x08\x0c]\xff|\xc9\0\0\0[\x04\x08\x0c]\xff"
 )
+_BEFORE_TIMESTAMP = frozenset(b"\xd6\xd7\x04\x08\x0c")  # What stands before the type in each of them.
+_LOOKS_MAX = 6  # As many take as long as looking for each pair.
 
 
 def encode_plain(value: Any) -> bytes:
@@ -58,13 +60,8 @@ class PlainEncoder:
         """
         self._special = False
         encoded: bytes = self._packer.pack(value)
-        if b"\xff" in encoded and (  # Numbers have such bytes often enough; the five pairs are looked for in no time.
-            b"\xd7\xff" in encoded
-            or b"\xd6\xff" in encoded
-            or b"\x0c\xff" in encoded
-            or b"\x08\xff" in encoded
-            or b"\x04\xff" in encoded
-        ):
+        place = encoded.find(0xFF)
+        if place >= 0 and _may_be_timestamp(encoded, place):
             _refuse_timestamp(value, encoded)
         return encoded, not self._special
 
@@ -90,6 +87,20 @@ def _no_plain_data(value: Any) -> TypeError:
         f"{type(value).__name__} is no plain data: None, bool, int, float, str, bytes, list, dict, "
         "NumPy arrays and NumPy numbers are"
     )
+
+
+def _may_be_timestamp(encoded: bytes, place: int) -> bool:
+    """Whether one of the bytes 0xFF, of which the first is at place, may be the type of a timestamp.
+
+    Numbers have such bytes often enough, but few: those are looked at one by one, which takes less than a search.
+    """
+    for _ in range(_LOOKS_MAX):
+        if encoded[place - 1] in _BEFORE_TIMESTAMP:
+            return True
+        place = encoded.find(0xFF, place + 1)
+        if place < 0:
+            return False
+    return any(bytes([byte, 0xFF]) in encoded for byte in _BEFORE_TIMESTAMP)
 
 
 def _refuse_timestamp(value: Any, encoded: bytes) -> None:

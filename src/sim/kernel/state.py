@@ -28,7 +28,15 @@ Bytes = npt.NDArray[np.uint8]
 
 def make_arena(size_bytes: int) -> Bytes:
     """Zeroed memory of size_bytes, starting at a multiple of ALIGNMENT_BYTES."""
-    memory = np.zeros(size_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
+    return _aligned(np.zeros(size_bytes + ALIGNMENT_BYTES, np.uint8), size_bytes)
+
+
+def unset_arena(size_bytes: int) -> Bytes:
+    """The same with anything in it, for who will write all of it."""
+    return _aligned(np.empty(size_bytes + ALIGNMENT_BYTES, np.uint8), size_bytes)
+
+
+def _aligned(memory: Bytes, size_bytes: int) -> Bytes:
     start = -memory.ctypes.data % ALIGNMENT_BYTES
     return memory[start : start + size_bytes]
 
@@ -303,7 +311,7 @@ class State:
 
         memory: of the arena's size, to be used for it; nobody else may from then on.
         """
-        copy = memory if memory is not None else make_arena(self.layout.size_bytes)
+        copy = memory if memory is not None else unset_arena(self.layout.size_bytes)
         np.copyto(copy, self.arena)
         return Snapshot(self.layout, copy)
 

@@ -88,6 +88,21 @@ def test_shuffling_there_and_back(word_bytes: int, content: bytes) -> None:
     assert unshuffled(moved, word_bytes).tobytes() == array.tobytes()
 
 
+@pytest.mark.parametrize("word_bytes", [1, 2, 4, 8])
+@pytest.mark.parametrize("used_bytes", [0, 1, 2, 3, 8])
+@pytest.mark.parametrize("count", [4095, 4096, 4097, 70_001])
+def test_shuffling_many_numbers_there_and_back(word_bytes: int, used_bytes: int, count: int) -> None:
+    """Those with high bytes that are all zero, and those without."""
+    random = np.random.Generator(np.random.PCG64(count + used_bytes))
+    content = np.zeros((count, word_bytes), np.uint8)
+    content[:, :used_bytes] = random.integers(0, 256, content[:, :used_bytes].shape, np.uint8)
+    array = content.reshape(-1).view(f"<u{word_bytes}")
+    moved = shuffled(array)
+    assert moved.tobytes() == b"".join(array.tobytes()[byte::word_bytes] for byte in range(word_bytes))
+    back = unshuffled(moved, word_bytes)
+    assert (back.dtype, back.tobytes()) == (array.dtype, array.tobytes())
+
+
 writes = st.lists(
     st.lists(
         st.tuples(st.sampled_from(sorted(DTYPES)), st.integers(0, 10**6), st.integers(-(2**63), 2**64 - 1)), max_size=6

@@ -341,6 +341,7 @@ def test_the_digest_sees_every_file_and_byte() -> None:
     with Recorder("a.tape", Walkers(n=2000), split="32KB", keyframe_interval_ticks=2) as tape:
         for _ in range(40):
             tape.step()
+            tape.flush()  # What is in the file decides when another one begins.
     names = sorted(path.name for path in Path().glob("a.tape*"))
     whole = tape_digest("a.tape")
     for name in names:

@@ -1,0 +1,27 @@
+"""What reading a large state can leave to a second thread: here it is done by the one there is.
+
+The format knows no threads; whoever opens files puts recorder.second_thread in the place of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.state import unset_arena
+
+
+class Alone:
+    """No second thread."""
+
+    def copy_of(self, arena: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """The same bytes in memory of their own."""
+        copy = unset_arena(len(arena))
+        np.copyto(copy, arena)
+        return copy
+
+    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Iterator[bytes]:  # noqa: ARG002 - see SecondThread
+        """The same pieces, which take size_bytes on the disk, and may be made before they are asked for."""
+        return pieces

@@ -1,0 +1,74 @@
+"""A second thread for reading large states: it reads and unpacks, or copies, what the first one will need next.
+
+All that takes long in either, reading, LZ4 and NumPy's copies, lets other threads run.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from recorder.format.aside import Alone
+from sim.kernel.state import unset_arena
+
+COPY_BYTES_MIN = 16 << 20  # Below, a copy takes no longer than a few starts of a thread.
+AHEAD_BYTES_MIN = 1 << 20  # On the disk; below, likewise.
+PIECES_AHEAD = 4  # Of 1 MiB: enough for neither thread to wait for the other at every piece.
+
+
+class SecondThread(Alone):
+    """Starts one for each large state, and waits for it."""
+
+    def copy_of(self, arena: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """See Alone. Memory that is fresh comes page by page, which two threads ask for twice as fast as one."""
+        if len(arena) < COPY_BYTES_MIN:
+            return super().copy_of(arena)
+        copy, half = unset_arena(len(arena)), len(arena) // 2
+        other = threading.Thread(target=np.copyto, args=(copy[half:], arena[half:]), name="tape reader, copying")
+        other.start()
+        np.copyto(copy[:half], arena[:half])
+        other.join()
+        return copy
+
+    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Iterator[bytes]:
+        """See Alone. What making them raises comes in the place of the piece that could not be made."""
+        return pieces if size_bytes < AHEAD_BYTES_MIN else _made_ahead(pieces)
+
+
+def _made_ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    made: queue.Queue[bytes | BaseException | None] = queue.Queue(PIECES_AHEAD)
+    unwanted = threading.Event()
+
+    def make() -> None:
+        last: BaseException | None = None
+        try:
+            for piece in pieces:
+                made.put(piece)
+                if unwanted.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - the thread's one boundary: it is raised in the other one
+            last = error
+        made.put(last)
+
+    maker = threading.Thread(target=make, name="tape reader", daemon=True)
+    maker.start()
+    try:
+        while True:
+            one = made.get()
+            if one is None:
+                return
+            if isinstance(one, BaseException):
+                raise one
+            yield one
+    finally:
+        unwanted.set()
+        while maker.is_alive():  # It may wait for room for a piece that nobody will take.
+            try:
+                made.get(timeout=0.01)
+            except queue.Empty:
+                continue
+        maker.join()
