@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from recorder.format.keyframe import Bytes
-from sim.kernel.state import unset_arena
+from sim.kernel.state import Bytes, unset_arena
 
 KEPT_MAX = 128  # Buffers that nobody uses: as many as a state has fields, for a keyframe, and a state.
 
@@ -19,10 +18,10 @@ class Buffers:
     def take(self, size_bytes: int) -> Bytes:
         """Memory of this size with anything in it, for whoever gives it back when it is no longer needed."""
         for _ in range(len(self._free)):
-            one = self._free.popleft()
+            one = self._free.pop()  # The one that came back last is the likeliest to be in a cache.
             if len(one) == size_bytes:
                 return one
-            self._free.append(one)
+            self._free.appendleft(one)
         return unset_arena(size_bytes)
 
     def give(self, buffer: Bytes) -> None:

@@ -77,6 +77,9 @@ class KeyframeBlocks:
         return pieces
 
     def _give_back(self, changes: Changes) -> None:
+        if changes.whole is not None:
+            self._buffers.give(changes.whole)
+            return
         for name, rows in changes.rows.items():
             if rows is None:
                 self._buffers.give(changes.values[name].reshape(-1))

@@ -19,6 +19,7 @@ from recorder.outputs import Outputs
 from recorder.rotation import Rotation
 from recorder.seek_budget import SeekBudget
 from recorder.settings import TICKS_MAX, Settings
+from recorder.side_by_side import copy_side_by_side
 from recorder.tracking import Sources
 from recorder.writer import Writer
 from sim.kernel.state import Snapshot
@@ -91,10 +92,11 @@ class Keyframes:
         is_marked = not self._source.needs_baseline and state.layout.size_bytes >= MARKED_FULL_BYTES_MIN
         if self._force_full or wants_full or not fits or (is_full and not is_marked):
             memory = self._writer.buffers.take(state.layout.size_bytes)
-            self.put_whole(tick, state_hash, state.snapshot(memory), rotate=rotate)
+            copy_side_by_side([(memory, state.arena)])
+            self.put_whole(tick, state_hash, Snapshot(state.layout, memory), rotate=rotate)
         else:
             fields = self._source.changed_fields()
-            changes = gather_changes(state.arena, state.layout, fields, self._writer.buffers.take)
+            changes = gather_changes(state.arena, state.layout, fields, self._writer.buffers.take, copy_side_by_side)
             self._put_changes(tick, state_hash, changes, is_full=is_full, rotate=rotate)
         if self.budget is not None:
             self.budget.note_keyframe(start_ns)

@@ -1,6 +1,6 @@
-"""A second thread for reading large states: it reads and unpacks, or copies, what the first one will need next.
+"""A second thread for reading large states: it reads and unpacks what the first one will need next.
 
-All that takes long in either, reading, LZ4 and NumPy's copies, lets other threads run.
+All that takes long in either, reading, LZ4 and NumPy's copies, lets the other one run.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ import queue
 import threading
 from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
-
 from recorder.format.aside import Alone
-from sim.kernel.state import unset_arena
+from recorder.side_by_side import copy_side_by_side
+from sim.kernel.state import Bytes, unset_arena
 
-COPY_BYTES_MIN = 16 << 20  # Below, a copy takes no longer than a few starts of a thread.
 AHEAD_BYTES_MIN = 1 << 20  # On the disk; below, likewise.
 PIECES_AHEAD = 4  # Of 1 MiB: enough for neither thread to wait for the other at every piece.
 
@@ -23,15 +20,10 @@ PIECES_AHEAD = 4  # Of 1 MiB: enough for neither thread to wait for the other at
 class SecondThread(Alone):
     """Starts one for each large state, and waits for it."""
 
-    def copy_of(self, arena: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """See Alone. Memory that is fresh comes page by page, which two threads ask for twice as fast as one."""
-        if len(arena) < COPY_BYTES_MIN:
-            return super().copy_of(arena)
-        copy, half = unset_arena(len(arena)), len(arena) // 2
-        other = threading.Thread(target=np.copyto, args=(copy[half:], arena[half:]), name="tape reader, copying")
-        other.start()
-        np.copyto(copy[:half], arena[:half])
-        other.join()
+    def copy_of(self, arena: Bytes) -> Bytes:
+        """See Alone."""
+        copy = unset_arena(len(arena))
+        copy_side_by_side([(copy, arena)])
         return copy
 
     def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Iterator[bytes]:

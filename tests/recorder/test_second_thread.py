@@ -13,7 +13,8 @@ import replayer
 from recorder import Recorder
 from recorder.errors import CorruptError
 from recorder.format.aside import Alone
-from recorder.second_thread import AHEAD_BYTES_MIN, COPY_BYTES_MIN, PIECES_AHEAD, SecondThread
+from recorder.second_thread import AHEAD_BYTES_MIN, PIECES_AHEAD, SecondThread
+from recorder.side_by_side import COPY_BYTES_MIN, copy_side_by_side
 from sim import Field, Schema, State
 
 ENOUGH = AHEAD_BYTES_MIN
@@ -36,6 +37,25 @@ def test_copies(aside: Alone, size: int) -> None:
     assert copy.tobytes() == arena.tobytes()
     assert not np.shares_memory(copy, arena)
     copy[:] = 0  # Nobody else's.
+
+
+@pytest.mark.parametrize(
+    "sizes", [[], [0], [5, 0, 7], [COPY_BYTES_MIN, 0, 3], [3, 0, COPY_BYTES_MIN], [COPY_BYTES_MIN] * 3]
+)
+@pytest.mark.parametrize("has_threads", [True, False])
+def test_pairs_are_copied(monkeypatch: pytest.MonkeyPatch, sizes: list[int], *, has_threads: bool) -> None:
+    """All of each, wherever the half of all bytes is; also where the system has no thread left."""
+    if not has_threads:
+        monkeypatch.setattr(threading.Thread, "start", _refuse)
+    random = np.random.Generator(np.random.PCG64(len(sizes)))
+    pairs = [(np.zeros(size, np.uint8), random.integers(0, 256, size, np.uint8)) for size in sizes]
+    copy_side_by_side(pairs)
+    for target, source in pairs:
+        assert np.array_equal(target, source)
+
+
+def _refuse(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 @pytest.mark.parametrize("count", [0, 1, PIECES_AHEAD, PIECES_AHEAD + 1, 50])

@@ -5,18 +5,23 @@ The format knows no threads; whoever opens files puts recorder.second_thread in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from sim.kernel.state import unset_arena
+from sim.kernel.state import Bytes, unset_arena
+
+
+def copy_pairs(pairs: Sequence[tuple[Bytes, Bytes]]) -> None:
+    """Copy into the first of each pair what is in the second."""
+    for target, source in pairs:
+        np.copyto(target, source)
 
 
 class Alone:
     """No second thread."""
 
-    def copy_of(self, arena: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    def copy_of(self, arena: Bytes) -> Bytes:
         """The same bytes in memory of their own."""
         copy = unset_arena(len(arena))
         np.copyto(copy, arena)

@@ -36,13 +36,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError
+from recorder.format.aside import copy_pairs
 from recorder.format.shuffling import RUN_NUMBERS, pays, planes, shuffled_in_runs
 from sim.kernel.changes import Rows, comparable, word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
-from sim.kernel.state import Snapshot, make_arena, unset_arena
-
-Bytes = npt.NDArray[np.uint8]
+from sim.kernel.state import Bytes, Snapshot, make_arena, unset_arena, view_rows
 
 _HEAD_SIZE = struct.Struct("<I")
 
@@ -63,10 +62,12 @@ class Changes:
     Attributes:
         rows: by field, (n,) int64 flat row numbers, strictly increasing; None for all rows of the field.
         values: by field, (n, row_bytes) uint8, what those rows hold now.
+        whole: the arena that the values are in, where it was copied as one; else None.
     """
 
     rows: Mapping[str, Rows | None]
     values: Mapping[str, Bytes]
+    whole: Bytes | None = None
 
 
 @attrs.frozen
@@ -80,18 +81,33 @@ class _Section:
 
 
 def gather_changes(
-    arena: Bytes, layout: Layout, rows: Mapping[str, Rows | None], take: Callable[[int], Bytes] = unset_arena
+    arena: Bytes,
+    layout: Layout,
+    rows: Mapping[str, Rows | None],
+    take: Callable[[int], Bytes] = unset_arena,
+    copy: Callable[[Sequence[tuple[Bytes, Bytes]]], None] = copy_pairs,
 ) -> Changes:
-    """Copy the given rows, or whole fields, out of an arena. take: gives the memory for a whole field, by its size."""
+    """Copy the given rows, or whole fields, out of an arena.
+
+    take: gives the memory for a whole field, or for all of them, by its size. copy: copies pairs of a target and a source.
+    """
     values: dict[str, Bytes] = {}
+    if all(name in rows and rows[name] is None for name, slot in layout.slots.items() if slot.size_bytes):
+        whole = take(len(arena))  # As one: above some size the processor copies without reading what it will write.
+        copy([(whole, arena)])
+        for name in rows:
+            values[name] = view_rows(whole, layout.slots[name])
+        return Changes(rows, values, whole)
+    pairs = []
     for name, numbers in rows.items():
         slot = layout.slots[name]
         if numbers is not None:
             values[name] = _take_rows(arena, slot, numbers)
         else:
-            copy = take(slot.size_bytes)
-            np.copyto(copy, arena[slot.offset : slot.offset + slot.size_bytes])
-            values[name] = copy.reshape(slot.row_count, slot.row_bytes)
+            field = take(slot.size_bytes)
+            pairs.append((field, arena[slot.offset : slot.offset + slot.size_bytes]))
+            values[name] = field.reshape(slot.row_count, slot.row_bytes)
+    copy(pairs)
     return Changes(rows, values)
 
 
