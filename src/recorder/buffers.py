@@ -14,6 +14,7 @@ class Buffers:
 
     def __init__(self) -> None:
         self._free: deque[Bytes] = deque(maxlen=KEPT_MAX)  # The oldest go when there are more.
+        self._made_ready: set[int] = set()
 
     def take(self, size_bytes: int) -> Bytes:
         """Memory of this size with anything in it, for whoever gives it back when it is no longer needed."""
@@ -23,6 +24,14 @@ class Buffers:
                 return one
             self._free.appendleft(one)
         return unset_arena(size_bytes)
+
+    def make_ready(self, size_bytes: int) -> None:
+        """Have one of this size, once, before it is asked for: whoever asks would wait for its pages."""
+        if size_bytes not in self._made_ready:
+            self._made_ready.add(size_bytes)
+            fresh = unset_arena(size_bytes)
+            fresh.fill(0)
+            self._free.append(fresh)
 
     def give(self, buffer: Bytes) -> None:
         """Take memory that nobody will look at any more."""

@@ -33,6 +33,7 @@ class KeyframeJob:
         upon: for a full keyframe that is made of changes, the full state before.
         rotate: begin a new segment with it.
         begins_log: changes of the ticks that follow are recorded, too, and come upon it.
+        wants_spare: the next one will be a copy of the whole state.
     """
 
     tick: int
@@ -42,6 +43,7 @@ class KeyframeJob:
     rotate: bool = False
     begins_log: bool = False
     upon: Baseline | None = None
+    wants_spare: bool = False
 
     @property
     def is_full(self) -> bool:

@@ -55,6 +55,8 @@ class KeyframeBlocks:
         self.full_count += 1
         self._full_bytes, self._delta_bytes = sum(piece.stored_bytes for piece in pieces), 0
         self.is_worn = False
+        if job.wants_spare:
+            self._buffers.make_ready(job.baseline.layout.size_bytes)
         before, self._baseline = self._baseline, job.baseline
         if before is not None and before.snapshot is not None:  # Nothing comes upon it any more.
             self._buffers.give(before.snapshot.arena)

@@ -121,7 +121,8 @@ class Keyframes:
         self._begin_from(baseline, snapshot)
         self.blames_fields = wants_fields(self._settings.blame, self._simulation.state)
         self._force_full = False
-        self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes))
+        wants_spare = self._source.needs_baseline  # It does not know what changes: all is copied.
+        self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes, wants_spare=wants_spare))
 
     def _put(self, job: KeyframeJob) -> None:
         self._rotation.raw_bytes += job.size_bytes
