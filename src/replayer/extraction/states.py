@@ -62,12 +62,38 @@ class StateRows:
             yield "states", self._rows.take()
 
 
+class _Collected:
+    """Rows of a column, put where they will be needed at once: a list of them would be copied once more."""
+
+    def __init__(self) -> None:
+        self._memory: np.ndarray | None = None
+        self._count = 0
+
+    def add(self, rows: np.ndarray) -> None:
+        """Copy rows behind those that are there."""
+        memory, begin = self._memory, self._count
+        self._count = end = begin + len(rows)
+        if memory is None or end > len(memory):
+            self._memory = np.empty((max(end, 2 * begin), *rows.shape[1:]), rows.dtype)
+            if memory is not None:
+                self._memory[:begin] = memory[:begin]
+            memory = self._memory
+        memory[begin:end] = rows
+
+    def take(self) -> np.ndarray:
+        """All of them; what comes next goes to memory of the same size."""
+        assert self._memory is not None
+        rows, self._count = self._memory[: self._count], 0
+        self._memory = np.empty_like(self._memory)
+        return rows
+
+
 class StateCells:
     """One row for each live row of a table, and for each cell of fields of one shape: a table for each of these."""
 
     def __init__(self, run: str, fields: Sequence[str], labels: Vocabulary) -> None:
         self._run, self._fields, self._labels = run, fields, labels
-        self._groups: dict[str, dict[str, list[np.ndarray]]] = {}
+        self._groups: dict[str, dict[str, _Collected]] = {}
         self._ticks: dict[str, list[tuple[int, int]]] = {}  # Tick and number of rows.
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._layout: Layout | None = None
@@ -82,8 +108,8 @@ class StateCells:
             columns, first = self._groups[table], slots[0]
             count = first.row_count if first.owner is None else state.count(first.owner)
             for slot in slots:
-                values = state[slot.name].reshape(count, *slot.shape[len(slot.rows_shape) :]).copy()
-                columns[slot.name].append(values)
+                values = state[slot.name].reshape(count, *slot.shape[len(slot.rows_shape) :])
+                columns[slot.name].add(values)
                 self.bytes += values.nbytes
             self._ticks[table].append((tick, count))
 
@@ -94,7 +120,7 @@ class StateCells:
         for table, group in self._slots:
             columns = self._groups.setdefault(table, {})
             for slot in group:
-                columns.setdefault(slot.name, [])
+                columns.setdefault(slot.name, _Collected())
             self._ticks.setdefault(table, [])
             self._shapes[table] = () if group[0].owner is not None else group[0].rows_shape
 
@@ -109,9 +135,8 @@ class StateCells:
             code = texts.index(self._run)
             block: dict[str, Column] = {RUN: Labels(texts, np.full(len(ticks), code, np.int32)), TICK: ticks}
             block |= self._places(table, [count for _, count in told])
-            block |= {name: np.concatenate(values) for name, values in columns.items()}
+            block |= {name: values.take() for name, values in columns.items()}
             yield table, block
-            self._groups[table] = {name: [] for name in columns}
             self._ticks[table] = []
         self.bytes = 0
 
