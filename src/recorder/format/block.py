@@ -29,6 +29,7 @@ from recorder.format.limits import BLOCK_RAW_BYTES_MAX, BLOCK_TICKS_MAX
 TAG = b"\xf5BLK"  # The first byte is no ASCII and no UTF-8 start, so that text hardly holds a tag.
 HEADER_BYTES = 72
 ALIGNMENT_BYTES = 8
+THOROUGH_LEVEL = 3  # LZ4's first one of those: frames become a sixth smaller; the ninth takes off another hundredth.
 OPTIONAL_KIND = 0x80  # Kinds with this bit may be skipped by a reader that does not know them.
 
 _HEADER = struct.Struct("<8sQQQQIIIIBBHI")
@@ -181,9 +182,13 @@ def decode_header(data: bytes, offset: int) -> BlockHeader:
     return header
 
 
-def compress(raw: bytes | memoryview) -> tuple[Codec, bytes]:
-    """raw as an LZ4 block, or as it is where LZ4 would not make it smaller."""
-    packed: bytes = lz4.block.compress(raw, store_size=False)
+def compress(raw: bytes | memoryview, *, thoroughly: bool = False) -> tuple[Codec, bytes]:
+    """raw as an LZ4 block, or as it is where LZ4 would not make it smaller.
+
+    thoroughly: look longer for what repeats. It takes nine times as long, and unpacks as fast.
+    """
+    mode = {"mode": "high_compression", "compression": THOROUGH_LEVEL} if thoroughly else {}
+    packed: bytes = lz4.block.compress(raw, store_size=False, **mode)
     return (Codec.LZ4, packed) if len(packed) < len(raw) else (Codec.NONE, bytes(raw))
 
 

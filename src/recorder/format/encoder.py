@@ -28,6 +28,9 @@ from recorder.format.limits import BLOCK_RAW_BYTES_MAX, FRAMES_RAW_BYTES, INDEX_
 from recorder.format.seal import DIGEST_BYTES, Seal, encode_seal, encode_trailer
 from sim.kernel.plain_data import encode_plain
 
+# Frames of a block from which on it is packed thoroughly: that takes three quarters of a millisecond, which is less for
+# each of so many ticks than what any of them takes, so that the writer keeps up.
+THOROUGH_TICKS_MIN = 128
 _INDEX_PAYLOAD_BYTES_MAX = 64 * (INDEX_BLOCKS + 2)
 assert _INDEX_PAYLOAD_BYTES_MAX <= BLOCK_RAW_BYTES_MAX, "an INDEX must fit into one block"
 
@@ -79,10 +82,11 @@ def make_piece(
     place: SeqReference | None = None,
     baseline: SeqReference | None = None,
     number: int = 0,
+    thoroughly: bool = False,
 ) -> Piece:
     """Compress a payload and take its checksum."""
     assert len(payload) <= BLOCK_RAW_BYTES_MAX, "no reader would take this block"
-    codec, stored = compress(payload) if kind != Kind.META else (Codec.NONE, bytes(payload))
+    codec, stored = compress(payload, thoroughly=thoroughly) if kind != Kind.META else (Codec.NONE, bytes(payload))
     padded = pad(stored)
     crc = google_crc32c.value(padded)
     return Piece(
@@ -104,7 +108,8 @@ def make_piece(
 def frames_piece(first_tick: int, count: int, payload: bytes, flags: int = 0) -> Piece:
     """A FRAMES block of count frames from first_tick on."""
     assert count > 0
-    return make_piece(Kind.FRAMES, payload, first_tick, tick_count=count, flags=flags)
+    thoroughly = count >= THOROUGH_TICKS_MIN
+    return make_piece(Kind.FRAMES, payload, first_tick, tick_count=count, flags=flags, thoroughly=thoroughly)
 
 
 def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:

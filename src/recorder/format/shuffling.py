@@ -18,7 +18,7 @@ import numpy.typing as npt
 FIELD_BYTES_MIN = 16 << 10  # Of smaller fields nobody would notice the bytes, but the microseconds at each seek.
 SAMPLE_BYTES = 64 << 10
 RUN_NUMBERS = 65_536  # The first bytes of a run are as many as LZ4 looks back; all of it is at home in a level 2 cache.
-GAIN_MIN = 0.15  # Of the field's bytes: putting them back in order takes longer than unpacking a tenth of them.
+GAIN_MIN = 0.05  # Of the bytes of the field: below, putting them back in order takes longer than it is worth.
 _FEW = 4096  # Numbers: with fewer the calls take longer than what they save.
 _SHIFTED_BYTES_MAX = 4  # Shifting whole numbers is faster than single bytes with gaps up to this many bytes.
 
