@@ -31,7 +31,7 @@ from recorder.format.encoder import (
 )
 from recorder.format.file_header import MAGIC, features_of, make_file_header
 from recorder.format.frame import Frame
-from recorder.format.keyframe import encode_full
+from recorder.format.keyframe import full_payload
 from recorder.format.limits import PIECE_RAW_BYTES
 from recorder.format.places import OptionalBlock, optional_blocks
 from recorder.format.recording import KeyframePlace, Recording
@@ -78,8 +78,7 @@ class TapeCopy:
     def full(self, tick: int, snapshot: Snapshot, *, rebuilt: bool = False) -> None:
         """Add a full keyframe; rebuilt: it was re-simulated, and proved by the recorded hash."""
         flags = Flags.REBUILT if rebuilt else Flags(0)
-        payload = encode_full(tick, snapshot.hash(), snapshot)
-        pieces, self._full = full_pieces(tick, payload, flags)
+        pieces, self._full = full_pieces(tick, full_payload(tick, snapshot.hash(), snapshot), flags)
         self._log.put(pieces)
         self._log.write()
 

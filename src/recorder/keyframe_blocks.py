@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recorder.buffers import Buffers
 from recorder.format.encoder import Piece, SeqReference, delta_pieces, full_pieces
-from recorder.format.keyframe import Changes, apply_changes, encode_delta, encode_full
+from recorder.format.keyframe import Changes, apply_changes, delta_payload, full_payload
 from recorder.jobs import Baseline, KeyframeJob
 
 WORN_BYTES_MIN = 16 << 10  # Of smaller full keyframes nobody would notice the bytes; which of them are full is regular.
@@ -51,7 +51,7 @@ class KeyframeBlocks:
     def full(self, job: KeyframeJob) -> list[Piece]:
         """The blocks of a full keyframe whose state is known."""
         assert job.baseline.snapshot is not None
-        pieces, self._place = full_pieces(job.tick, encode_full(job.tick, job.state_hash, job.baseline.snapshot))
+        pieces, self._place = full_pieces(job.tick, full_payload(job.tick, job.state_hash, job.baseline.snapshot))
         self.full_count += 1
         self._full_bytes, self._delta_bytes = sum(piece.stored_bytes for piece in pieces), 0
         self.is_worn = False
@@ -68,9 +68,9 @@ class KeyframeBlocks:
         if self._place is None or job.baseline.snapshot is None or job.changes is None:
             return None
         self.delta_count += 1
-        payload = encode_delta(job.tick, job.state_hash, job.changes, job.baseline.snapshot)
-        self._give_back(job.changes)
+        payload = delta_payload(job.tick, job.state_hash, job.changes, job.baseline.snapshot)
         pieces = delta_pieces(job.tick, payload, self._place)
+        self._give_back(job.changes)
         # Deltas grow with the distance. A full keyframe here, and not before or behind, makes the bytes a keyframe the
         # fewest if they grow evenly: with F bytes for it and d, 2d, 3d ... for n deltas, (F + d n² / 2) / n is least
         # where d n² / 2 is F.

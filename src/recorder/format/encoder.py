@@ -25,6 +25,7 @@ from recorder.format.file_header import FileHeader, encode_file_header, make_fil
 from recorder.format.frame import Frame
 from recorder.format.index import Entry, PartSummary, encode_index, entry_of, summarize
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX, FRAMES_RAW_BYTES, INDEX_BLOCKS, PIECE_RAW_BYTES
+from recorder.format.payload import Payload
 from recorder.format.seal import DIGEST_BYTES, Seal, encode_seal, encode_trailer
 from sim.kernel.plain_data import encode_plain
 
@@ -129,13 +130,13 @@ def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:
         yield frames_piece(first, len(group), b"".join(group))
 
 
-def full_pieces(tick: int, payload: memoryview, flags: int = 0) -> tuple[list[Piece], SeqReference]:
+def full_pieces(tick: int, payload: Payload | memoryview, flags: int = 0) -> tuple[list[Piece], SeqReference]:
     """The blocks of a full keyframe, and what deltas upon it refer to."""
     place = SeqReference()
     return _cut(Kind.FULL, payload, tick, flags, place, None), place
 
 
-def delta_pieces(tick: int, payload: memoryview, baseline: SeqReference, flags: int = 0) -> list[Piece]:
+def delta_pieces(tick: int, payload: Payload | memoryview, baseline: SeqReference, flags: int = 0) -> list[Piece]:
     """The blocks of a delta keyframe."""
     return _cut(Kind.DELTA, payload, tick, flags, None, baseline)
 
@@ -163,21 +164,22 @@ def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
 
 def _cut(
     kind: Kind,
-    payload: memoryview,
+    payload: Payload | memoryview,
     tick: int,
     more_flags: int,
     place: SeqReference | None,
     baseline: SeqReference | None,
 ) -> list[Piece]:
+    if isinstance(payload, memoryview):
+        payload = Payload.of(payload)
     pieces = []
-    for number, start in enumerate(range(0, len(payload), PIECE_RAW_BYTES)):
+    for number, raw in enumerate(payload.pieces(PIECE_RAW_BYTES)):
         flags = Flags(more_flags)
-        if start:
+        if number:
             flags |= Flags.CONTINUATION
-        if start + PIECE_RAW_BYTES < len(payload):
+        if (number + 1) * PIECE_RAW_BYTES < payload.size_bytes:
             flags |= Flags.CONTINUES
-        raw = payload[start : start + PIECE_RAW_BYTES]
-        own = place if not start else None
+        own = place if not number else None
         pieces.append(make_piece(kind, raw, tick, flags=flags, place=own, baseline=baseline, number=number))
     return pieces
 

@@ -37,7 +37,8 @@ import numpy.typing as npt
 
 from recorder.errors import CorruptError
 from recorder.format.aside import copy_pairs
-from recorder.format.shuffling import RUN_NUMBERS, pays, planes, shuffled_in_runs
+from recorder.format.payload import Payload
+from recorder.format.shuffling import RUN_NUMBERS, pays, planes, shuffled_runs
 from sim.kernel.changes import Rows, comparable, word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
@@ -131,12 +132,18 @@ def _take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
 
 def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
     """The payload of a full keyframe."""
+    return full_payload(tick, state_hash, snapshot).joined()
+
+
+def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
+    """The same in parts, which are made of the snapshot when they are asked for; all but one run of it is in its memory."""
     layout = snapshot.layout
-    sections, bodies = [], []
+    sections: list[list[Any]] = []
+    bodies: list[tuple[Bytes, int]] = []  # A field, and how many bytes a number has that is to be shuffled, or 0.
     for slot in layout.slots.values():
         field, number_bytes = snapshot.arena[slot.offset : slot.offset + slot.size_bytes], slot.dtype.itemsize
         shuffles = pays(field, number_bytes)
-        bodies.append((shuffled_in_runs(field, number_bytes) if shuffles else field).data)
+        bodies.append((field, number_bytes if shuffles else 0))
         encoding = Encoding.RUNS if shuffles else Encoding.RAW
         sections.append([slot.name, int(encoding), slot.row_count, 0, slot.size_bytes])
     head = {
@@ -146,11 +153,26 @@ def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
         "capacities": dict(layout.capacities),
         "sections": sections,
     }
-    return _join(head, bodies)
+    start = _with_head(head)
+
+    def parts() -> Iterator[Bytes]:
+        yield np.frombuffer(start, np.uint8)
+        for field, number_bytes in bodies:
+            if number_bytes:
+                yield from shuffled_runs(field, number_bytes)
+            else:
+                yield field
+
+    return Payload(len(start) + sum(len(field) for field, _ in bodies), parts())
 
 
 def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> memoryview:
-    """The payload of a delta keyframe: of changes, the rows that differ from baseline (invariant 1).
+    """The payload of a delta keyframe, see delta_payload."""
+    return delta_payload(tick, state_hash, changes, baseline).joined()
+
+
+def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> Payload:
+    """Of a delta keyframe: of changes, the rows that differ from baseline (invariant 1).
 
     The changes are spent: their values are no longer what they were.
     """
@@ -172,7 +194,7 @@ def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapsho
             index, values = _encode_rows(slot, numbers), np.ascontiguousarray(mixed.T)
             sections.append([name, int(Encoding.XOR_ROWS), len(numbers), len(index), values.nbytes])
             bodies += [index, values.reshape(-1).data]
-    return _join({"tick": tick, "state_hash": state_hash, "sections": sections}, bodies)
+    return Payload.of(_with_head({"tick": tick, "state_hash": state_hash, "sections": sections}), *bodies)
 
 
 def _rows_of(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
@@ -197,11 +219,9 @@ def _encode_rows(slot: Slot, numbers: Rows) -> bytes:
     return np.packbits(mask, bitorder="little").tobytes()
 
 
-def _join(head: dict[str, Any], bodies: list[Any]) -> memoryview:
-    """Put a payload together with NumPy copies, which let other threads run, where bytes.join would stop them."""
+def _with_head(head: dict[str, Any]) -> bytes:
     encoded = encode_plain(head)
-    parts = [np.frombuffer(part, np.uint8) for part in (_HEAD_SIZE.pack(len(encoded)), encoded, *bodies) if len(part)]
-    return np.concatenate(parts).data
+    return _HEAD_SIZE.pack(len(encoded)) + encoded
 
 
 def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[int, Snapshot]:

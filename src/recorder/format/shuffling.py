@@ -9,6 +9,7 @@ those of a whole field would come and go as often as a number has bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import lz4.block
@@ -47,13 +48,15 @@ def unshuffled(content: npt.NDArray[np.uint8], number_bytes: int) -> npt.NDArray
     return numbers
 
 
-def shuffled_in_runs(field: npt.NDArray[np.uint8], number_bytes: int) -> npt.NDArray[np.uint8]:
-    """The bytes of a field, run by run shuffled."""
-    found, run_bytes = np.empty_like(field), RUN_NUMBERS * number_bytes
+def shuffled_runs(field: npt.NDArray[np.uint8], number_bytes: int) -> Iterator[npt.NDArray[np.uint8]]:
+    """The bytes of a field, run by run shuffled; each is good until the next one is asked for."""
+    run_bytes = RUN_NUMBERS * number_bytes
+    memory = np.empty(min(run_bytes, len(field)), np.uint8)
     for begin in range(0, len(field), run_bytes):
-        run, place = field[begin : begin + run_bytes], found[begin : begin + run_bytes]
-        np.copyto(place.reshape(number_bytes, -1), run.reshape(-1, number_bytes).T)
-    return found
+        run = field[begin : begin + run_bytes]
+        found = memory[: len(run)]
+        np.copyto(found.reshape(number_bytes, -1), run.reshape(-1, number_bytes).T)
+        yield found
 
 
 def planes(field: npt.NDArray[np.uint8], number_bytes: int, run_numbers: int) -> list[npt.NDArray[np.uint8]]:
