@@ -76,6 +76,13 @@ RunMode = Annotated[
         "seek runs no step), or auto: a second is run beforehand, unrecorded, and what suits it is chosen and said."
     ),
 ]
+HashesOption = Annotated[
+    Literal["auto", "states", "changes"],
+    Parameter(
+        help="What each frame has: the hash of the state, or, with --mode changes and a simulation that marks what it "
+        "writes, of what changed, which takes a fraction of the time; auto is the latter from 1 MiB of state on."
+    ),
+]
 Events = Annotated[
     bool | None,
     Parameter(

@@ -20,6 +20,7 @@ from recorder.options import (
     Durability,
     Events,
     From,
+    HashesOption,
     Inputs,
     Keep,
     OnErrorOption,
@@ -36,7 +37,7 @@ from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
 from recorder.scenarios.starting import NO_SETTINGS, begin_tape, options_of, players_from
 from recorder.scenarios.violations import Violations
-from recorder.settings import Mode, make_settings
+from recorder.settings import Mode, choose_hashes, make_settings
 from recorder.tracking import ChangeTracking
 from recorder.watched_run import notes_of, run_watched, simulation_of
 from sim.scenario.load import FOREIGN, Scenario, load_scenario
@@ -63,6 +64,7 @@ def run(
     deterministic: Deterministic = False,
     blame: BlameOption = "auto",
     mode: RunMode = "events",
+    hashes: HashesOption = "auto",
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     inputs: Inputs = None,
     events: Events = None,
@@ -113,7 +115,7 @@ def run(
     settings |= {"deterministic": deterministic, "changes": changes, "events": events}
     if mode == "auto":
         mode = _chosen_mode(loaded, _course(loaded, players, inputs, sim), changes, quiet=quiet)
-    settings["mode"] = mode
+    settings |= {"mode": mode, "hashes": hashes}
     recorder = _start(output, loaded, settings | {"notes": notes}, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     found = Violations(notes)
@@ -184,6 +186,7 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], star
         raise UsageError(f"{path} exists already: choose another name with -o")
     try:
         make_settings(**{key: value for key, value in settings.items() if key not in NO_SETTINGS})
+        choose_hashes(settings["hashes"], settings["mode"], 0, marks=True)  # If it marks nothing, the recorder says so.
         if start is not None:
             resume_checkpoint(start, simulation)
         if output is None:

@@ -73,6 +73,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "--split 2.5kB": {"split_bytes": 2500},
     "--split '500 MB'": {"split_bytes": 500_000_000},
     "--deterministic": {"deterministic": True},
+    "--hashes auto": {"hashes": "states"},
+    "--hashes states --mode changes": {"hashes": "states"},
+    "--hashes changes --mode changes": {"hashes": "changes"},
 }
 
 
@@ -82,7 +85,8 @@ def test_each_setting_reaches_the_tape(option: str) -> None:
     assert run(recorder.cli.main, f"run tiny.toml -q -o a.tape --ticks 45 --keyframe-interval 5 {option}") == 0
 
     with Tape(Path("a.tape")) as tape:
-        assert {key: tape.meta["settings"][key] for key in GOOD[option]} == GOOD[option]
+        settings = {"hashes": "states"} | tape.meta["settings"]  # What is left out is what it was before it was there.
+        assert {key: settings[key] for key in GOOD[option]} == GOOD[option]
         assert tape.meta["notes"] == {"ticks": 45}
         assert (tape.last_tick, tape.status, tape.outcome) == (
             45,
@@ -110,6 +114,8 @@ BAD = {
     "--deterministic --keep 60s": "keep='60s' with deterministic: give a number of ticks, no clock",
     "--keyframe-interval 0": "keyframe-interval",
     "--changes some": "changes",
+    "--hashes some": "hashes",
+    "--hashes changes": 'the changes are on the tape with mode="changes" only',
 }
 
 

@@ -30,7 +30,7 @@ DEFAULTS: Mapping[str, Any] = {  # Those of Recorder.
     "seek_budget_ms": None,
 }
 
-NO_SETTINGS = frozenset({"changes", "notes", "run_id", "events", "mode"})  # Arguments of Recorder besides.
+NO_SETTINGS = frozenset({"changes", "notes", "run_id", "events", "mode", "hashes"})  # Arguments of Recorder besides.
 
 
 def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, settings: Mapping[str, Any]) -> Recorder:
@@ -41,6 +41,8 @@ def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, set
     """
     if start is None:
         return Recorder(tape, simulation, **settings)
+    if settings.get("hashes") == "changes":
+        raise ValueError('hashes="changes": a tape that goes on from a checkpoint has hashes of states')
     given = {key: value for key, value in settings.items() if key not in NO_SETTINGS}
     made, tick = make_settings(**{**DEFAULTS, **given}), simulation.tick
     notes = {**settings.get("notes", {}), "checkpoint": tick}
