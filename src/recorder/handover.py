@@ -14,7 +14,7 @@ from recorder.jobs import KeyframeJob
 from recorder.outputs import TickOutput
 
 POLL_S = 0.05  # Each time the writer is awake a few ticks take longer: one of a hundred, not more.
-WAKE_BYTES = 1 << 20  # So much put wakes it before its time, and so does a journal area that is full.
+WAKE_BYTES = 1 << 20  # At most; a journal area that is full wakes it, too.
 WAITING_BYTES_MAX = 64 << 20  # Of frames; some minutes of an ordinary run.
 
 Item = bytes | TickOutput | KeyframeJob
@@ -23,12 +23,16 @@ Item = bytes | TickOutput | KeyframeJob
 class Handover:
     """A queue with one thread that puts and one that takes."""
 
-    def __init__(self, wait_until: Callable[[Callable[[], bool]], None]) -> None:
-        """wait_until: called where too much waits, with a condition to wait for while the other thread works."""
+    def __init__(self, wait_until: Callable[[Callable[[], bool]], None], split_bytes: int | None = None) -> None:
+        """wait_until: called where too much waits, with a condition to wait for while the other thread works.
+
+        split_bytes: where a file is to end; its length is known by what was written, of which little may wait then.
+        """
         self._wait_until = wait_until
+        self._wake_bytes = WAKE_BYTES if split_bytes is None else min(WAKE_BYTES, split_bytes // 4 + 1)
         self._items: deque[Item] = deque()
         self._put_bytes = self._taken_bytes = 0
-        self._wake_at_bytes = WAKE_BYTES
+        self._wake_at_bytes = self._wake_bytes
         self._is_busy = False
         self._wake = threading.Event()
 
@@ -44,10 +48,12 @@ class Handover:
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Hand over a keyframe. There is no wait for it, nor does it count: what waits of them is the writer's affair."""
         self._items.append(job)
+        if job.rotate:
+            self.wake()  # A new file begins here: a ring drops an old one then.
 
     def wake(self) -> None:
         """Let the other thread work soon."""
-        self._wake_at_bytes = self._put_bytes + WAKE_BYTES
+        self._wake_at_bytes = self._put_bytes + self._wake_bytes
         self._wake.set()
 
     @property

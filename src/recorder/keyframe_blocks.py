@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from recorder.buffers import Buffers
+from recorder.format.delta import delta_payload
 from recorder.format.encoder import Piece, SeqReference, delta_pieces, full_pieces
-from recorder.format.keyframe import Changes, apply_changes, delta_payload, full_payload
+from recorder.format.keyframe import Changes, apply_changes, full_payload
 from recorder.jobs import Baseline, KeyframeJob
 
 WORN_BYTES_MIN = 16 << 10  # Of smaller full keyframes nobody would notice the bytes; which of them are full is regular.

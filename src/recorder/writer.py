@@ -64,7 +64,7 @@ class Writer:
         self._path = path
         self._settings = settings
         self._cut_by_time = not settings.deterministic
-        self._handover = Handover(self.wait_until)
+        self._handover = Handover(self.wait_until, settings.split_bytes)
         self.put_frame, self.wake = self._handover.put, self._handover.wake
         self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._wait_s, self.buffers = 0.0, Buffers()

@@ -182,9 +182,9 @@ def _check_sections(sections: list[Any], bodies: bytes, layout: dict[str, Any], 
         index = np.frombuffer(bodies[place : place + index_bytes], np.uint8)
         values = bodies[place + index_bytes :][:value_bytes]
         place += index_bytes + value_bytes
-        assert encoding in ({1} if is_delta else {0, 2, 3}) and len(values) == value_bytes == row_count * row_bytes, (
-            "section"
-        )
+        assert (
+            encoding in ({1, 4} if is_delta else {0, 2, 3}) and len(values) == value_bytes == row_count * row_bytes
+        ), "section"
         if is_delta:
             numbers = _row_numbers(index, row_count, rows)
             assert len(numbers) == row_count > 0 and (np.diff(numbers) > 0).all() and numbers[-1] < rows, "row numbers"

@@ -1,13 +1,11 @@
 """A second reader of tapes, written from SPEC.md alone: it shares no code with the program that writes them.
 
-It reads whole, undamaged tapes, and raises AssertionError where a checksum or a state hash is wrong. Whether a tape
-keeps to SPEC.md in all else is for second_checks.py to say.
+It reads whole, undamaged tapes; AssertionError where a checksum or a state hash is wrong. All else: second_checks.py.
 """
 
 # ruff: noqa: PT018, PYI024
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections import namedtuple
@@ -65,9 +63,8 @@ class Reader:
 
     def frames(self) -> Iterator[tuple[int, int, Any]]:
         """Tick, state hash and inputs of every frame, in order."""
-        for block in self.blocks:
-            if block.kind == FRAMES:
-                yield from ((tick, state_hash, inputs) for tick, state_hash, inputs, *_ in unpack(block.payload))
+        framed = (block.payload for block in self.blocks if block.kind == FRAMES)
+        yield from ((tick, state_hash, inputs) for data in framed for tick, state_hash, inputs, *_ in unpack(data))
 
     def keyframes(self) -> Iterator[Any]:
         """Every state, in order."""
@@ -166,12 +163,13 @@ def lay_out(schema: list[Any], capacities: dict[str, int]) -> tuple[dict[str, An
         fields += [(name, "|u1", (capacities[name],), 1, 0)] if word == "blob" else []
         rows, path = ((), "") if word == "field" else ((capacities[name],), f"{name}.")
         for own, dtype, shape, row_axes, hot in {"field": [(name, *rest)], "table": rest[-1], "blob": []}[word]:
-            sizes = "x".join(map(str, shape)) or "-"
-            lines.append(f"{'column' if rows else 'field'} {own} {dtype} {sizes} {row_axes} {hot}")
+            lines.append(
+                f"{'column' if rows else 'field'} {own} {dtype} {'x'.join(map(str, shape)) or '-'} {row_axes} {hot}"
+            )
             fields.append((path + own, dtype, (*rows, *shape), 1 if rows else len(shape) - row_axes, hot))
     layout, offset = {}, 0
     for name, dtype, shape, axes, _ in sorted(fields, key=lambda field: -field[4]):  # Stable: counts, hot, cold.
-        rows, row_bytes = math.prod(shape[:axes]), math.prod(shape[axes:]) * np.dtype(dtype).itemsize
+        rows, row_bytes = int(np.prod(shape[:axes])), int(np.prod(shape[axes:])) * np.dtype(dtype).itemsize
         layout[name] = (dtype, tuple(shape), rows, row_bytes, offset)
         offset += -(-rows * row_bytes // 64) * 64
     return layout, offset, xxh3_64_intdigest("".join(f"{line}\n" for line in lines).encode("ascii"))
@@ -189,14 +187,16 @@ def read_keyframe(payload: bytes, full: Any) -> Any:
         index = np.frombuffer(bodies[place : place + index_bytes], np.uint8)
         place += index_bytes + value_bytes
         values = np.frombuffer(bodies[place - value_bytes : place], np.uint8)
+        item = np.dtype(layout[name][0]).itemsize
         if full is None:
-            item = np.dtype(layout[name][0]).itemsize if encoding else 1  # 2 is SHUFFLED, 3 is RUNS.
-            run = item << 16 if encoding == 3 else max(1, len(values))
-            raw = b"".join(values[n : n + run].reshape(item, -1).T.tobytes() for n in range(0, len(values), run))
-            field[:] = np.frombuffer(raw, np.uint8).reshape(rows, row_bytes)
-        elif 4 * row_count < -(-rows // 8):  # Rows as distances where that is shorter than a bitmap.
-            field[index.view("<u4").cumsum()] ^= values.reshape(row_bytes, row_count).T
-        else:
-            field[np.flatnonzero(np.unpackbits(index, bitorder="little"))] ^= values.reshape(row_bytes, row_count).T
+            runs = np.split(values, range(item << 16, len(values), item << 16)) if encoding == 3 else [values]
+            turned = [run.reshape(item, -1).T if encoding else run for run in runs]  # 2 is SHUFFLED, 3 is RUNS.
+            field[:] = np.concatenate([run.reshape(-1) for run in turned]).reshape(rows, row_bytes)
+            continue
+        is_short = 4 * row_count < -(-rows // 8)  # Rows as distances where that is shorter than a bitmap.
+        at = index.view("<u4").cumsum() if is_short else np.flatnonzero(np.unpackbits(index, bitorder="little"))
+        change = np.ascontiguousarray(values.reshape(row_bytes, row_count).T).view(f"<u{item if encoding == 4 else 1}")
+        now = field.view(change.dtype)  # 4 is STEP_ROWS, 1 is XOR_ROWS.
+        now[at] = now[at] + ((change >> 1) ^ -(change & 1)) if encoding == 4 else now[at] ^ change
     assert xxh3_64_intdigest(arena.data, seed) == head["state_hash"], "state hash"
     return Keyframe(head["tick"], full is None, head["state_hash"], arena.tobytes(), layout, seed)

@@ -12,7 +12,8 @@ import pytest
 import replayer
 from recorder import Recorder
 from recorder.buffers import Buffers
-from recorder.format.keyframe import apply_changes, decode_delta, encode_delta, gather_changes
+from recorder.format.delta import decode_delta, encode_delta
+from recorder.format.keyframe import apply_changes, gather_changes
 from recorder.names import segment_numbers
 from replayer.verify import verify_tape
 from sim import Field, Schema, State

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import replayer
 from recorder import Recorder, written_pages
-from recorder.format.keyframe import encode_delta, gather_changes
+from recorder.format.delta import encode_delta
+from recorder.format.keyframe import gather_changes
 from recorder.paged_changes import PagedChanges, bytes_in, ranges_of, rows_in
 from recorder.paged_ticks import PagedTicks
 from recorder.thrift import REST_MAX, REST_MIN, WATCHED_KEYFRAMES_BYTES_MIN, WATCHED_TICKS_BYTES_MIN, Thrift

@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from recorder.errors import CorruptError
 from recorder.format.limits import BLOCK_TICKS_MAX, KEYFRAME_RAW_BYTES_MAX
-from recorder.format.shuffling import shuffled, unshuffled
+from recorder.format.shuffling import folded, shuffled, unfolded, unshuffled
 from sim.kernel.changes import word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot
@@ -119,7 +119,7 @@ class ChangeEncoder:
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[np.cumsum(counts)]
             counts = np.diff(ends, prepend=0).astype(np.uint32)
             numbers, values, differences = numbers[kept], values[kept], differences[kept]
-        return (counts, numbers, _folded(differences) if steps else values), WordForm(steps)
+        return (counts, numbers, folded(differences) if steps else values), WordForm(steps)
 
 
 def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) -> Words:
@@ -142,18 +142,6 @@ def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) 
     found = np.empty_like(values)
     found[places] = latest - earlier
     return found
-
-
-def _folded(differences: Words) -> Words:
-    """Small differences of either sign as small numbers."""
-    top = differences.dtype.type(8 * differences.itemsize - 1)
-    one = differences.dtype.type(1)
-    return (differences << one) ^ (~(differences >> top) + one)
-
-
-def _unfolded(words: Words) -> Words:
-    one = words.dtype.type(1)
-    return (words >> one) ^ (~(words & one) + one)
 
 
 def _same_places(columns: Columns, written: Sequence[Columns]) -> int:
@@ -288,7 +276,7 @@ def _decode(payload: bytes, first_tick: int, offset: int) -> ChangeBlock:
             raise ValueError(f"field {name} has other words than those that are counted")
         words = column(length, word_bytes)
         is_steps = WordForm(form) is WordForm.STEPS
-        fields.append(LoggedWords(name, WordForm(form), ends, numbers, _unfolded(words) if is_steps else words))
+        fields.append(LoggedWords(name, WordForm(form), ends, numbers, unfolded(words) if is_steps else words))
     if place != len(content):
         raise ValueError(f"{len(content)} bytes, of which its sections take {place}")
     return ChangeBlock(first, first + count - 1, layout, fields, offset)

@@ -1,4 +1,4 @@
-"""Encode and decode keyframes: a whole state (full), or the rows that differ from the last full one (delta).
+"""Encode and decode full keyframes: a whole state; and what they have in common with deltas (delta.py).
 
 Payload: head_bytes u32 little-endian | head, MessagePack | bodies of the sections back to back.
 
@@ -16,9 +16,11 @@ Encodings of a section:
                the second bytes of all rows, and so on. Row numbers are either a bitmap of the field's rows (bit 0 of
                byte 0 is row 0) or, where that is shorter, the distances from one number to the next as u32,
                the first one from 0. index_bytes tells which: a bitmap has ceil(rows of the field / 8) bytes.
+    STEP_ROWS  the same of a field of integers of 2, 4 or 8 bytes, each less the baseline's in place of XORed, folded (see
+               shuffling.folded)
 
 Invariants:
-    1. A full keyframe has every field, none as XOR_ROWS. A delta has exactly the rows whose bytes differ from its baseline.
+    1. A full keyframe has every field, none as XOR_ROWS or STEP_ROWS. A delta has exactly the rows whose bytes differ from its baseline.
     2. A decoded state hashes to state_hash, or it is not returned.
 """
 
@@ -33,13 +35,12 @@ from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from recorder.errors import CorruptError
 from recorder.format.aside import copy_pairs
 from recorder.format.payload import Payload
 from recorder.format.shuffling import RUN_NUMBERS, pays, planes, shuffled_runs
-from sim.kernel.changes import Rows, comparable, word_bytes_of
+from sim.kernel.changes import Rows, comparable
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Bytes, Snapshot, make_arena, unset_arena, view_rows
@@ -54,6 +55,7 @@ class Encoding(enum.IntEnum):
     XOR_ROWS = 1
     SHUFFLED = 2
     RUNS = 3
+    STEP_ROWS = 4
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +74,9 @@ class Changes:
 
 
 @attrs.frozen
-class _Section:
+class Section:
+    """One field in a payload, as its head says; offset: of the body."""
+
     field: str
     encoding: int
     row_count: int
@@ -103,7 +107,7 @@ def gather_changes(
     for name, numbers in rows.items():
         slot = layout.slots[name]
         if numbers is not None:
-            values[name] = _take_rows(arena, slot, numbers)
+            values[name] = take_rows(arena, slot, numbers)
         else:
             field = take(slot.size_bytes)
             pairs.append((field, arena[slot.offset : slot.offset + slot.size_bytes]))
@@ -124,7 +128,7 @@ def apply_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
     return Snapshot(baseline.layout, arena)
 
 
-def _take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
+def take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
     """Copies of some rows, (n, row_bytes) uint8; taken as words, which is many times faster than byte by byte."""
     taken = np.ascontiguousarray(comparable(arena, slot)[numbers])
     return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
@@ -153,7 +157,7 @@ def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
         "capacities": dict(layout.capacities),
         "sections": sections,
     }
-    start = _with_head(head)
+    start = with_head(head)
 
     def parts() -> Iterator[Bytes]:
         yield np.frombuffer(start, np.uint8)
@@ -166,60 +170,8 @@ def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
     return Payload(len(start) + sum(len(field) for field, _ in bodies), parts())
 
 
-def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> memoryview:
-    """The payload of a delta keyframe, see delta_payload."""
-    return delta_payload(tick, state_hash, changes, baseline).joined()
-
-
-def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> Payload:
-    """Of a delta keyframe: of changes, the rows that differ from baseline (invariant 1).
-
-    The changes are spent: their values are no longer what they were.
-    """
-    sections: list[list[Any]] = []
-    bodies: list[bytes | memoryview] = []
-    for name, slot in baseline.layout.slots.items():
-        if name not in changes.rows:
-            continue
-        numbers = changes.rows[name]
-        mixed = np.bitwise_xor(  # In the memory of the changes, which are needed for nothing else.
-            changes.values[name], _rows_of(baseline.arena, slot, numbers), out=changes.values[name]
-        )
-        differs = np.flatnonzero(_is_any(mixed, slot))
-        if numbers is None:
-            numbers, mixed = differs, mixed[differs]
-        elif len(differs) < len(numbers):
-            numbers, mixed = numbers[differs], mixed[differs]
-        if len(numbers):
-            index, values = _encode_rows(slot, numbers), np.ascontiguousarray(mixed.T)
-            sections.append([name, int(Encoding.XOR_ROWS), len(numbers), len(index), values.nbytes])
-            bodies += [index, values.reshape(-1).data]
-    return Payload.of(_with_head({"tick": tick, "state_hash": state_hash, "sections": sections}), *bodies)
-
-
-def _rows_of(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
-    """The same as _take_rows, without a copy where there need be none."""
-    if numbers is None:
-        return arena[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, slot.row_bytes)
-    return _take_rows(arena, slot, numbers)
-
-
-def _is_any(mixed: Bytes, slot: Slot) -> npt.NDArray[np.bool_]:
-    """Which rows have a byte that is not zero; looked at as words."""
-    words = mixed.view(f"<u{word_bytes_of(slot)}")
-    return np.asarray(words[:, 0] != 0 if words.shape[1] == 1 else words.any(axis=1))
-
-
-def _encode_rows(slot: Slot, numbers: Rows) -> bytes:
-    bitmap_bytes = -(-slot.row_count // 8)
-    if len(numbers) * 4 < bitmap_bytes and numbers[-1] < 1 << 32:
-        return np.diff(numbers, prepend=0).astype("<u4").tobytes()
-    mask = np.zeros(slot.row_count, np.bool_)
-    mask[numbers] = True
-    return np.packbits(mask, bitorder="little").tobytes()
-
-
-def _with_head(head: dict[str, Any]) -> bytes:
+def with_head(head: dict[str, Any]) -> bytes:
+    """What a payload begins with."""
     encoded = encode_plain(head)
     return _HEAD_SIZE.pack(len(encoded)) + encoded
 
@@ -235,7 +187,7 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
     """
     coming = iter(pieces)
     start = _whole_head(coming)
-    head, sections = _read_head(start, offset)
+    head, sections = read_head(start, offset)
     try:
         layout = _layout_of(encode_plain(head["schema"]), encode_plain(head["capacities"]))
         if layout.size_bytes > bytes_max + 64 * len(layout.slots):  # 64: the arena's padding after each field.
@@ -260,7 +212,7 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
     begin = _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]
     if not _fill(places, chain([start[begin:]], coming)):
         raise CorruptError(offset, "a full keyframe whose fields take another number of bytes than it has")
-    return _checked(head, Snapshot(layout, arena), offset)
+    return ensure_proved(head, Snapshot(layout, arena), offset)
 
 
 @functools.lru_cache(maxsize=64)  # Keyframes of a tape have a few layouts; making one takes longer than a small state.
@@ -298,46 +250,8 @@ def _fill(places: Sequence[Bytes], pieces: Iterable[bytes]) -> bool:
     return all(not len(one) for one in places[number + 1 :]) and (not places or place == len(places[number]))
 
 
-def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, Snapshot]:
-    """The tick and state of a delta keyframe upon its baseline. offset: of its first block, for messages.
-
-    Raises CorruptError if the payload is no delta of this baseline or its state does not hash to what it says.
-    """
-    head, sections = _read_head(payload, offset)
-    _ensure_whole(payload, sections, offset)
-    arena = unset_arena(baseline.layout.size_bytes)
-    np.copyto(arena, baseline.arena)
-    for section in sections:
-        slot = baseline.layout.slots.get(section.field)
-        if slot is None or section.encoding != Encoding.XOR_ROWS:
-            raise CorruptError(offset, f"a delta of field {section.field}, which its full keyframe does not have")
-        if section.value_bytes != section.row_count * slot.row_bytes or not 0 < section.row_count <= slot.row_count:
-            raise CorruptError(offset, f"a delta of field {section.field} with another size than its rows have")
-        numbers = _decode_rows(slot, payload, section, offset)
-        shuffled = np.frombuffer(payload, np.uint8, section.value_bytes, section.offset + section.index_bytes)
-        mixed = np.ascontiguousarray(shuffled.reshape(slot.row_bytes, section.row_count).T)
-        words = comparable(arena, slot)
-        words[numbers] ^= mixed.reshape(-1).view(words.dtype).reshape(section.row_count, *words.shape[1:])
-    return _checked(head, Snapshot(baseline.layout, arena), offset, hint=_UNMARKED_HINT)
-
-
-def _decode_rows(slot: Slot, payload: bytes, section: _Section, offset: int) -> Rows:
-    if section.index_bytes == -(-slot.row_count // 8):
-        bits = np.frombuffer(payload, np.uint8, section.index_bytes, section.offset)
-        numbers = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
-    elif section.index_bytes == 4 * section.row_count:
-        steps = np.frombuffer(payload, "<u4", section.row_count, section.offset)
-        numbers = np.cumsum(steps, dtype=np.int64)
-        if not steps[1:].all():
-            raise CorruptError(offset, f"row numbers of field {section.field} that do not ascend")
-    else:
-        raise CorruptError(offset, f"row numbers of field {section.field} in no known form")
-    if len(numbers) != section.row_count or numbers[-1] >= slot.row_count:
-        raise CorruptError(offset, f"row numbers of field {section.field} that it does not have")
-    return numbers
-
-
-def _read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[_Section]]:
+def read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[Section]]:
+    """The head of a payload, and where its sections are. Raises CorruptError."""
     try:
         (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
         head = decode_plain(payload[_HEAD_SIZE.size : _HEAD_SIZE.size + head_bytes])
@@ -350,7 +264,7 @@ def _read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[_Secti
         for item in plain:
             match item:
                 case [str(field), int(encoding), int(rows), int(index), int(values)] if min(rows, index, values) >= 0:
-                    sections.append(_Section(field, encoding, rows, index, values, place))
+                    sections.append(Section(field, encoding, rows, index, values, place))
                     place += index + values
                 case _:
                     raise ValueError("an entry that is no section")
@@ -359,20 +273,16 @@ def _read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[_Secti
     return head, sections
 
 
-def _ensure_whole(payload: bytes, sections: Sequence[_Section], offset: int) -> None:
+def ensure_whole(payload: bytes, sections: Sequence[Section], offset: int) -> None:
+    """Raise CorruptError if the sections take another number of bytes than there are."""
     (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
     taken = _HEAD_SIZE.size + head_bytes + sum(one.index_bytes + one.value_bytes for one in sections)
     if taken != len(payload):
         raise CorruptError(offset, f"a keyframe of {len(payload)} bytes whose sections take {taken}")
 
 
-_UNMARKED_HINT = (
-    "; its bytes are as they were written, so that the simulation probably wrote something without a mark: "
-    'record with changes="audit" to find it'
-)
-
-
-def _checked(head: dict[str, Any], snapshot: Snapshot, offset: int, hint: str = "") -> tuple[int, Snapshot]:
+def ensure_proved(head: dict[str, Any], snapshot: Snapshot, offset: int, hint: str = "") -> tuple[int, Snapshot]:
+    """The tick and the state. Raises CorruptError, with a hint, if it does not have the hash that its head says."""
     if snapshot.hash() != head["state_hash"]:
         raise CorruptError(
             offset,

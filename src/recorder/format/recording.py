@@ -21,11 +21,12 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError, Torn
 from recorder.format.aside import Alone
 from recorder.format.block import OPTIONAL_KIND, Kind
 from recorder.format.contents import read_header, read_payload
+from recorder.format.delta import decode_delta
 from recorder.format.drop import Drop
 from recorder.format.frame import Frame, decode_frames
 from recorder.format.gaps import drop_at, gap_at, share_out
 from recorder.format.index import Entry, entry_of
-from recorder.format.keyframe import decode_delta, decode_full
+from recorder.format.keyframe import decode_full
 from recorder.format.places import TICK_MAX, FrameRun, KeyframePlace, Place
 from recorder.format.proofs import Proofs
 from recorder.format.segment import WINDOW_BYTES, Segment

@@ -16,12 +16,27 @@ import lz4.block
 import numpy as np
 import numpy.typing as npt
 
+Unsigned = npt.NDArray[np.unsignedinteger[Any]]
+
 FIELD_BYTES_MIN = 16 << 10  # Of smaller fields nobody would notice the bytes, but the microseconds at each seek.
 SAMPLE_BYTES = 64 << 10
 RUN_NUMBERS = 65_536  # The first bytes of a run are as many as LZ4 looks back; all of it is at home in a level 2 cache.
 GAIN_MIN = 0.05  # Of the bytes of the field: below, putting them back in order takes longer than it is worth.
 _FEW = 4096  # Numbers: with fewer the calls take longer than what they save.
 _SHIFTED_BYTES_MAX = 4  # Shifting whole numbers is faster than single bytes with gaps up to this many bytes.
+
+
+def folded(differences: Unsigned) -> Unsigned:
+    """Differences, modulo their size, such that small ones of either sign are small numbers: 0, -1, 1, -2 are 0, 1, 2, 3."""
+    top = differences.dtype.type(8 * differences.itemsize - 1)
+    one = differences.dtype.type(1)
+    return (differences << one) ^ (~(differences >> top) + one)
+
+
+def unfolded(numbers: Unsigned) -> Unsigned:
+    """The differences that were folded."""
+    one = numbers.dtype.type(1)
+    return (numbers >> one) ^ (~(numbers & one) + one)
 
 
 def shuffled(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -9,11 +9,12 @@ import pytest
 from recorder.errors import CorruptError
 from recorder.format.block import Flags, Kind
 from recorder.format.by_index import read_contents
+from recorder.format.delta import encode_delta
 from recorder.format.encoder import SegmentEncoder, SeqReference, delta_pieces, frames_piece, full_pieces
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.index import Entry, decode_index, encode_index
-from recorder.format.keyframe import encode_delta, encode_full, gather_changes
+from recorder.format.keyframe import encode_full, gather_changes
 from recorder.format.limits import INDEX_BLOCKS, PIECE_RAW_BYTES
 from recorder.format.scan import scan_contents
 from sim import Field, Schema, State

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recorder.errors import CorruptError
-from recorder.format.keyframe import Changes, decode_delta, decode_full, encode_delta, encode_full, gather_changes
+from recorder.format.delta import decode_delta, encode_delta
+from recorder.format.keyframe import Changes, decode_full, encode_full, gather_changes
 from recorder.format.shuffling import RUN_NUMBERS
 from sim import Blob, Field, Schema, State, Table
 from sim.kernel.plain_data import decode_plain, encode_plain
@@ -55,7 +56,10 @@ row_counts = st.integers(0, 70) | st.sampled_from([255, 256, 257, 1000])
 
 
 @given(
-    row_counts, st.sampled_from(["u1", "i2", "f4", "f8", "c16"]), st.sampled_from([(), (1,), (3,), (2, 2)]), st.data()
+    row_counts,
+    st.sampled_from(["u1", "i2", "u4", "i8", "f4", "f8", "c16"]),
+    st.sampled_from([(), (1,), (3,), (2, 2)]),
+    st.data(),
 )
 @settings(deadline=None, max_examples=150)
 def test_keyframes_come_back(row_count: int, dtype: str, row_shape: tuple[int, ...], data: st.DataObject) -> None:
@@ -68,7 +72,8 @@ def test_keyframes_come_back(row_count: int, dtype: str, row_shape: tuple[int, .
     equal = data.draw(st.sets(st.sampled_from(touched.tolist()))) if len(touched) else set()
     rows = view_rows(state.arena, state.layout.slots["rows"])
     truth = [number for number in touched.tolist() if number not in equal]
-    rows[truth, -1] ^= 0x80
+    rows[truth, -1] ^= data.draw(st.sampled_from([0x80, 0x01, 0xFF]))
+    before = view_rows(baseline.arena, state.layout.slots["rows"])[truth]
 
     marked = {"rows": touched, "table.column": np.arange(2), "nothing": np.arange(3)}
     payload = encode_delta(8, state.hash(), gather_changes(state.arena, state.layout, marked), baseline)
@@ -84,9 +89,24 @@ def test_keyframes_come_back(row_count: int, dtype: str, row_shape: tuple[int, .
         bitmap = np.packbits(np.isin(np.arange(row_count), truth), bitorder="little").tobytes()
         assert bodies[:index_bytes] == (distances if 4 * count < len(bitmap) else bitmap)
         values = np.frombuffer(bodies[index_bytes:], np.uint8).reshape(rows.shape[1], count)
-        assert values[-1].tolist() == [0x80] * count
-        assert not values[:-1].any()
+        steps = {"i2": 2, "u4": 4, "i8": 8}.get(dtype, 0)
+        assert head["sections"][0][1] == (4 if steps else 1)
+        expected = [folded_row(*pair, steps) for pair in zip(before, rows[truth], strict=True)]
+        assert values.T.tolist() == expected
     assert_same(decode_delta(bytes(payload), baseline, 0), 8, state.snapshot())
+
+
+def folded_row(before: np.ndarray, after: np.ndarray, number_bytes: int) -> list[int]:
+    """What a delta says of a row, number by number in Python's integers; XOR where they are none."""
+    if not number_bytes:
+        return [int(one) ^ int(other) for one, other in zip(before, after, strict=True)]
+    found: list[int] = []
+    for at in range(0, len(before), number_bytes):
+        one, other = (int.from_bytes(bytes(row[at : at + number_bytes]), "little") for row in (before, after))
+        step = (other - one) % (1 << 8 * number_bytes)
+        step -= (step >> (8 * number_bytes - 1)) << 8 * number_bytes  # Signed.
+        found += (2 * step if step >= 0 else -2 * step - 1).to_bytes(number_bytes, "little")
+    return found
 
 
 def assert_same(decoded: tuple[int, Snapshot], tick: int, expected: Snapshot) -> None:

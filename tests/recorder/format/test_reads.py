@@ -13,11 +13,12 @@ from recorder.format.assembly import Source, assemble
 from recorder.format.block import Kind
 from recorder.format.by_index import read_contents
 from recorder.format.contents import Contents
+from recorder.format.delta import encode_delta
 from recorder.format.encoder import SegmentEncoder, delta_pieces, frames_piece, full_pieces
 from recorder.format.file_header import make_file_header
 from recorder.format.frame import encode_frame
 from recorder.format.journal import area_salt, encode_area_header, encode_journal_header
-from recorder.format.keyframe import encode_delta, encode_full, gather_changes
+from recorder.format.keyframe import encode_full, gather_changes
 from recorder.format.recording import Recording
 from sim import Field, Schema, State
 from sim.kernel.plain_data import encode_plain
