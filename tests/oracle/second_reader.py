@@ -163,9 +163,8 @@ def lay_out(schema: list[Any], capacities: dict[str, int]) -> tuple[dict[str, An
         fields += [(name, "|u1", (capacities[name],), 1, 0)] if word == "blob" else []
         rows, path = ((), "") if word == "field" else ((capacities[name],), f"{name}.")
         for own, dtype, shape, row_axes, hot in {"field": [(name, *rest)], "table": rest[-1], "blob": []}[word]:
-            lines.append(
-                f"{'column' if rows else 'field'} {own} {dtype} {'x'.join(map(str, shape)) or '-'} {row_axes} {hot}"
-            )
+            sizes = "x".join(map(str, shape)) or "-"
+            lines.append(f"{'column' if rows else 'field'} {own} {dtype} {sizes} {row_axes} {hot}")
             fields.append((path + own, dtype, (*rows, *shape), 1 if rows else len(shape) - row_axes, hot))
     layout, offset = {}, 0
     for name, dtype, shape, axes, _ in sorted(fields, key=lambda field: -field[4]):  # Stable: counts, hot, cold.
@@ -187,15 +186,14 @@ def read_keyframe(payload: bytes, full: Any) -> Any:
         index = np.frombuffer(bodies[place : place + index_bytes], np.uint8)
         place += index_bytes + value_bytes
         values = np.frombuffer(bodies[place - value_bytes : place], np.uint8)
-        item = np.dtype(layout[name][0]).itemsize
-        if full is None:
+        item = np.dtype(layout[name][0]).itemsize if encoding > 1 else 1
+        if full is None:  # 2 is SHUFFLED, 3 is RUNS.
             runs = np.split(values, range(item << 16, len(values), item << 16)) if encoding == 3 else [values]
-            turned = [run.reshape(item, -1).T if encoding else run for run in runs]  # 2 is SHUFFLED, 3 is RUNS.
-            field[:] = np.concatenate([run.reshape(-1) for run in turned]).reshape(rows, row_bytes)
+            field[:] = np.concatenate([run.reshape(item, -1).T.reshape(-1) for run in runs]).reshape(rows, row_bytes)
             continue
         is_short = 4 * row_count < -(-rows // 8)  # Rows as distances where that is shorter than a bitmap.
         at = index.view("<u4").cumsum() if is_short else np.flatnonzero(np.unpackbits(index, bitorder="little"))
-        change = np.ascontiguousarray(values.reshape(row_bytes, row_count).T).view(f"<u{item if encoding == 4 else 1}")
+        change = np.ascontiguousarray(values.reshape(row_bytes, row_count).T).view(f"<u{item}")
         now = field.view(change.dtype)  # 4 is STEP_ROWS, 1 is XOR_ROWS.
         now[at] = now[at] + ((change >> 1) ^ -(change & 1)) if encoding == 4 else now[at] ^ change
     assert xxh3_64_intdigest(arena.data, seed) == head["state_hash"], "state hash"
