@@ -15,6 +15,7 @@ from recorder.outputs import TickOutput
 
 POLL_S = 0.05  # Each time the writer is awake a few ticks take longer: one of a hundred, not more.
 WAKE_BYTES = 1 << 20  # At most; a journal area that is full wakes it, too.
+KEYFRAME_BYTES_MAX = 64 << 20  # Keyframes waiting; one more than that is always allowed, however large.
 WAITING_BYTES_MAX = 64 << 20  # Of frames; some minutes of an ordinary run.
 
 Item = bytes | TickOutput | KeyframeJob
@@ -31,7 +32,7 @@ class Handover:
         self._wait_until = wait_until
         self._wake_bytes = WAKE_BYTES if split_bytes is None else min(WAKE_BYTES, split_bytes // 4 + 1)
         self._items: deque[Item] = deque()
-        self._put_bytes = self._taken_bytes = 0
+        self._put_bytes = self._taken_bytes = self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._wake_at_bytes = self._wake_bytes
         self._is_busy = False
         self._wake = threading.Event()
@@ -46,10 +47,19 @@ class Handover:
                 self._wait_until(lambda: self.waiting_bytes <= WAITING_BYTES_MAX // 2)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
-        """Hand over a keyframe. There is no wait for it, nor does it count: what waits of them is the writer's affair."""
+        """Hand over a keyframe, for which there is room. A new file begins with it, or much waits: then it is taken soon."""
+        self._keyframe_bytes_put += job.size_bytes
         self._items.append(job)
-        if job.rotate:
-            self.wake()  # A new file begins here: a ring drops an old one then.
+        if job.rotate or self._keyframe_bytes > KEYFRAME_BYTES_MAX // 4:
+            self.wake()
+
+    @property
+    def _keyframe_bytes(self) -> int:
+        return self._keyframe_bytes_put - self._keyframe_bytes_done
+
+    def has_room_for_keyframe(self) -> bool:
+        """Whether one may be put now."""
+        return self._keyframe_bytes <= KEYFRAME_BYTES_MAX
 
     def wake(self) -> None:
         """Let the other thread work soon."""
@@ -76,6 +86,10 @@ class Handover:
     def count_taken(self, size_bytes: int) -> None:
         """So much of what was taken is in blocks, or gone."""
         self._taken_bytes += size_bytes
+
+    def count_keyframe(self, job: KeyframeJob) -> None:
+        """A keyframe that was taken is being made."""
+        self._keyframe_bytes_done += job.size_bytes
 
     def rest(self) -> None:
         """Wait until it is time to take again."""

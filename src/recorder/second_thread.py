@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from recorder.format.aside import Alone
 from recorder.side_by_side import copy_side_by_side
@@ -26,12 +26,12 @@ class SecondThread(Alone):
         copy_side_by_side([(copy, arena)])
         return copy
 
-    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Iterator[bytes]:
+    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:
         """See Alone. What making them raises comes in the place of the piece that could not be made."""
-        return pieces if size_bytes < AHEAD_BYTES_MIN else _made_ahead(pieces)
+        return super().ahead(pieces, size_bytes) if size_bytes < AHEAD_BYTES_MIN else _made_ahead(pieces)
 
 
-def _made_ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _made_ahead(pieces: Iterator[bytes]) -> Generator[bytes]:
     made: queue.Queue[bytes | BaseException | None] = queue.Queue(PIECES_AHEAD)
     unwanted = threading.Event()
 
@@ -47,8 +47,12 @@ def _made_ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
         made.put(last)
 
     maker = threading.Thread(target=make, name="tape reader", daemon=True)
-    maker.start()
     try:
+        try:
+            maker.start()
+        except RuntimeError:  # The system has no thread to give, or the program is ending.
+            yield from pieces
+            return
         while True:
             one = made.get()
             if one is None:
@@ -63,4 +67,3 @@ def _made_ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 made.get(timeout=0.01)
             except queue.Empty:
                 continue
-        maker.join()

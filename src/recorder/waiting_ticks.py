@@ -15,6 +15,8 @@ from recorder.outputs import TickOutput
 from sim.kernel.state import Snapshot
 from sim.kernel.tick_changes import TickChanges
 
+TELEMETRY_FIGURES = 1 << 17  # A TELEMETRY block is cut here: a megabyte.
+
 
 class WaitingTicks:
     """What becomes the next blocks.
@@ -111,7 +113,8 @@ class WaitingTicks:
         groups = [[frames_piece(first, count, b"".join(self._frames))]]
         begin = 0
         for end in range(1, len(self._rows) + 1):
-            if end == len(self._rows) or self._rows[end].names != self._rows[begin].names:
+            is_large = (end - begin) * len(self._rows[begin].names) >= TELEMETRY_FIGURES
+            if is_large or end == len(self._rows) or self._rows[end].names != self._rows[begin].names:
                 groups.append([_telemetry(self._rows[begin:end])])
                 begin = end
         if self._tells_events:

@@ -31,7 +31,6 @@ from recorder.segments import Group, SegmentedLog
 from recorder.settings import Settings
 from recorder.waiting_ticks import WaitingTicks
 
-KEYFRAME_BYTES_MAX = 64 << 20  # Keyframes waiting; one more than that is always allowed, however large.
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
 BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; what comes after is dropped.
 UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync: one is made before its time when they are more.
@@ -66,7 +65,6 @@ class Writer:
         self._cut_by_time = not settings.deterministic
         self._handover = Handover(self.wait_until, settings.split_bytes)
         self.put_frame, self.wake = self._handover.put, self._handover.wake
-        self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._wait_s, self.buffers = 0.0, Buffers()
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
@@ -99,17 +97,13 @@ class Writer:
         self.raise_error()
         if job.is_full:
             self.wants_full = False
-        self._keyframe_bytes_put += job.size_bytes
         self._handover.put_keyframe(job)
 
     def has_room_for_keyframe(self, *, wait: bool) -> bool:
         """Whether a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
         if wait:
-            self.wait_until(self._keyframes_fit)
-        return self._keyframes_fit()
-
-    def _keyframes_fit(self) -> bool:
-        return self._keyframe_bytes_put - self._keyframe_bytes_done <= KEYFRAME_BYTES_MAX
+            self.wait_until(self._handover.has_room_for_keyframe)
+        return self._handover.has_room_for_keyframe()
 
     def flush(self, *, sync: bool = True) -> None:
         """Return when all that was put is in the file and, unless it is never synced, on stable storage.
@@ -322,9 +316,13 @@ class Writer:
 
     def _take_frames(self, frames: list[bytes]) -> None:
         """Take frames of ticks that brought nothing else: many at once, since each line here may hold up the simulation."""
-        self._handover.count_taken(sum(map(len, frames)))
-        while frames := self._waiting.take_frames(frames):
-            self._cut_frames()
+        left_bytes = sum(map(len, frames))
+        while frames:
+            frames, taken_bytes = self._waiting.take_frames(frames), left_bytes
+            left_bytes = sum(map(len, frames))
+            self._handover.count_taken(taken_bytes - left_bytes)
+            if frames:
+                self._cut_frames()
 
     def _take_output(self, item: TickOutput) -> None:
         self._handover.count_taken(len(item))
@@ -349,7 +347,7 @@ class Writer:
             self._drop_from(first)
 
     def _take_keyframe(self, job: KeyframeJob) -> None:
-        self._keyframe_bytes_done += job.size_bytes
+        self._handover.count_keyframe(job)
         if not job.is_full:
             delta = self._keyframes.delta(job) if self._keeps() else None
             if delta is not None:

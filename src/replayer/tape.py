@@ -83,7 +83,8 @@ class Tape:
                 if segment.number == damage.segment:
                     segment.clip = damage.offset
                     segment.take(segment.contents)
-        self.recording = type(self.recording)(kept)
+        aside, self.recording = self.recording.aside, type(self.recording)(kept)
+        self.recording.aside = aside
 
     # --- what there is
 

@@ -15,6 +15,8 @@ import recorder
 import recorder.cli
 import replayer.cli
 from recorder import Recorder
+from recorder.format.block import Kind
+from recorder.format.places import optional_blocks
 from replayer import Tape
 from replayer.verify import verify_tape
 from sim import Field, Schema, State
@@ -50,6 +52,23 @@ def record(path: str, ticks: int = 30, **settings: Any) -> None:
     with Recorder(path, Counter(), keyframe_interval_ticks=7, full_every=3, **settings) as tape:
         for _ in range(ticks):
             tape.step(3)
+
+
+@pytest.mark.parametrize("figures", [1, 2, 7, 60])
+def test_rows_of_one_block_of_frames_in_several(monkeypatch: pytest.MonkeyPatch, figures: int) -> None:
+    """Frames are short and many, figures may be thousands: together they would be more than a block may be."""
+    monkeypatch.setattr("recorder.waiting_ticks.TELEMETRY_FIGURES", figures)
+    with Recorder("a.tape", Counter(), keyframe_interval_ticks=1000, deterministic=True) as tape:
+        for _ in range(30):
+            tape.step(3)
+    with Tape("a.tape") as tape:
+        blocks = sum(one.entry.kind == Kind.TELEMETRY for one in optional_blocks(tape.segments))
+        columns = tape.telemetry()
+        assert (tape.status, tape.check_blocks()) == ("intact", [])
+    assert columns["n"].tolist() == [3 * tick for tick in range(31)]
+    assert columns["tick"].tolist() == list(range(31))
+    per_block = {False: -(-figures // 2), True: -(-figures // 3)}  # Rows; one figure more from tick 17 on.
+    assert blocks == -(-17 // per_block[False]) + -(-14 // per_block[True])
 
 
 @pytest.mark.parametrize("settings", [{}, {"split": 500}, {"deterministic": True}, {"durability": "none"}], ids=str)

@@ -47,6 +47,23 @@ def test_a_new_file_wakes_it() -> None:
     assert queue._wake.is_set()
 
 
+def test_keyframes_wake_it_before_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not fit is left out, for no reason but that nobody has looked."""
+    keyframe = job(rotate=False)
+    monkeypatch.setattr(handover, "KEYFRAME_BYTES_MAX", 4 * keyframe.size_bytes)
+    queue = Handover(never)
+    queue.put_keyframe(keyframe)
+    assert not queue._wake.is_set()
+    for count in range(2, 6):
+        assert queue.has_room_for_keyframe()
+        queue._wake.clear()
+        queue.put_keyframe(keyframe)
+        assert queue._wake.is_set(), count
+    assert not queue.has_room_for_keyframe()  # One more than the limit.
+    queue.count_keyframe(keyframe)
+    assert queue.has_room_for_keyframe()
+
+
 def test_in_order_and_counted() -> None:
     """What is taken counts as waiting until it is said to be dealt with."""
     queue, keyframe = Handover(never), job(rotate=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +98,34 @@ def test_what_making_them_raises_comes_in_its_place(good: int) -> None:
     with pytest.raises(CorruptError, match="not a block"):
         found.extend(coming)
     assert found == [b"piece"] * good
+
+
+def test_without_a_thread_it_reads_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has none left, and at the end of a program."""
+    monkeypatch.setattr(threading.Thread, "start", _refuse)
+    pieces = [bytes([number]) for number in range(20)]
+    assert list(SecondThread().ahead(iter(pieces), ENOUGH)) == pieces
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, CorruptError(5, "no")], ids=["Ctrl-C", "corrupt"])
+def test_an_interrupted_read_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Any) -> None:
+    """Also while somebody keeps the exception, and with it all that was going on."""
+
+    def fail(pieces: Iterator[bytes], *_: Any) -> None:
+        next(pieces)
+        assert threading.active_count() == count + 1
+        raise error
+
+    path, count = tmp_path / "run.tape", threading.active_count()
+    with Recorder(path, Noise()) as tape:
+        tape.step()
+    monkeypatch.setattr("recorder.format.recording.decode_full", fail)
+    with replayer.Tape(path) as tape:
+        (place,) = tape.keyframes
+        with pytest.raises((KeyboardInterrupt, CorruptError)) as caught:
+            tape.snapshot(place)
+        assert threading.active_count() == count
+        assert caught.value
 
 
 class Noise:

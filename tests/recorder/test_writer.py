@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -179,7 +180,7 @@ def test_an_exception_under_way_is_not_hidden_by_the_disk(monkeypatch: pytest.Mo
 
 def test_a_keyframe_is_skipped_while_the_disk_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """While there is no room, keyframes are skipped; the one after them is full, and no frame is lost."""
-    monkeypatch.setattr("recorder.writer.KEYFRAME_BYTES_MAX", 0)  # One at a time.
+    monkeypatch.setattr("recorder.handover.KEYFRAME_BYTES_MAX", 0)  # One at a time.
     files = use_files(monkeypatch, GatedFiles())
     with Recorder("memory", Adder(), keyframe_interval_ticks=1, sync="never") as tape:
         for tick in range(1, 5):
@@ -199,6 +200,27 @@ def test_a_keyframe_is_skipped_while_the_disk_is_slow(monkeypatch: pytest.Monkey
     assert keyframes[-2:] == [(5, True), (6, False)]
     assert len(keyframes) == 7 - skipped
     assert [(tick, inputs) for tick, _, inputs in reader.frames()] == [(tick, tick) for tick in range(1, 7)]
+
+
+def test_what_is_in_no_block_yet_waits() -> None:
+    """Behind a slow disk, whatever the thread holds in its hands: there is an end to what may wait."""
+    files = GatedFiles(free_appends=1)
+    encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({}))
+    log = SegmentedLog(files, files.create(0), encoder, lambda *_: b"", syncs=False, tell_durable=False)
+    log.start()
+    writer = Writer(files, log, settings_of(), path="x", first_tick=1)
+    for tick in range(1, 31):
+        writer.put_frame(frame_of(tick, 60_000))
+    total = 30 * 60_000
+    deadline = time.monotonic() + 30
+    while (waiting := writer.statistics().waiting_bytes) == total:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    time.sleep(0.05)
+    assert waiting >= writer.statistics().waiting_bytes >= total - 2 * 60_000  # One is in a block, one may be gathered.
+    files.gate.set()
+    writer.stop()
+    assert writer.statistics().waiting_bytes == 0
 
 
 def test_bytes_do_not_depend_on_timing(monkeypatch: pytest.MonkeyPatch) -> None:

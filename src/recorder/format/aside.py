@@ -5,7 +5,7 @@ The format knows no threads; whoever opens files puts recorder.second_thread in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 
@@ -27,6 +27,9 @@ class Alone:
         np.copyto(copy, arena)
         return copy
 
-    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Iterator[bytes]:  # noqa: ARG002 - see SecondThread
-        """The same pieces, which take size_bytes on the disk, and may be made before they are asked for."""
-        return pieces
+    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:  # noqa: ARG002 - see SecondThread
+        """The same pieces, which take size_bytes on the disk, and may be made before they are asked for.
+
+        Whoever does not go through all of them closes it: there may be a thread behind it.
+        """
+        yield from pieces

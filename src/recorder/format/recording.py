@@ -12,6 +12,7 @@ from __future__ import annotations
 import bisect
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import TypeVar
 
 import numpy as np
@@ -390,10 +391,9 @@ class Recording:
         """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
         try:
             owner = self._by_number[place.segment]
-            pieces = self.aside.ahead(
-                owner.pieces(place.entry, place.end_offset), place.end_offset - place.entry.offset
-            )
-            tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
+            stored_bytes = place.end_offset - place.entry.offset
+            with closing(self.aside.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
+                tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
             return place.ensure_its_own(tick, snapshot)
         except (CorruptError, TornError) as error:
             return error

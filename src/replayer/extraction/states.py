@@ -72,13 +72,17 @@ class _Collected:
     def add(self, rows: np.ndarray) -> None:
         """Copy rows behind those that are there."""
         memory, begin = self._memory, self._count
-        self._count = end = begin + len(rows)
-        if memory is None or end > len(memory):
-            self._memory = np.empty((max(end, 2 * begin), *rows.shape[1:]), rows.dtype)
-            if memory is not None:
-                self._memory[:begin] = memory[:begin]
+        end = begin + len(rows)
+        if memory is None:
+            memory = self._memory = np.empty((end, *rows.shape[1:]), rows.dtype)
+        elif rows.shape[1:] != memory.shape[1:]:
+            raise ValueError(f"rows of shape {rows.shape[1:]} behind those of shape {memory.shape[1:]}")
+        elif end > len(memory) or rows.dtype != memory.dtype:  # Another state may have another schema.
+            self._memory = np.empty((max(end, 2 * begin), *memory.shape[1:]), np.result_type(memory.dtype, rows.dtype))
+            self._memory[:begin] = memory[:begin]
             memory = self._memory
         memory[begin:end] = rows
+        self._count = end
 
     def take(self) -> np.ndarray:
         """All of them; what comes next goes to memory of the same size."""
