@@ -84,9 +84,10 @@ def measure(name: str, course: turns.Course) -> Group:
     problems = {way: f"{package} is not installed" for way, package in absent.items() if package}
     taken = turns.take_turns(makes, course, name)
     problems |= {way: one.problem for way, one in taken.items() if one.problem}
+    problems |= {way: "its turns ended before its first tick" for way, one in taken.items() if not one.beyond_us}
     alone = statistics.median(taken["alone"].whole_us) if name in own_worlds.WORLDS else 0.0
     idle = taken["no recorder"].figures.get("memory_bytes", 0) if "no recorder" in taken else 0
-    rows = [row(way, one, alone, idle) for way, one in taken.items() if not one.problem]
+    rows = [row(way, one, alone, idle) for way, one in taken.items() if way not in problems]
     empty = [name for name in rows[0] if all(one[name] is None for one in rows)]
     return Group(name, title, [{key: one for key, one in line.items() if key not in empty} for line in rows], problems)
 
