@@ -9,5 +9,7 @@ VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet --resolution lowest-direc
 VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet --group test
 tools/get_kaitai.sh "$venv"
 "$venv/bin/pip" list 2>/dev/null | grep -iE "^(attrs|cattrs|cyclopts|google-crc32c|lz4|msgpack|numpy|rich|xxhash) "
-"$venv/bin/pytest" -n 2 --dist worksteal tests
+# What works with other packages is left out: their newest versions want a newer NumPy.
+"$venv/bin/pytest" -n 2 --dist worksteal tests --ignore=tests/replayer/extraction --ignore=tests/replayer/doors \
+	--ignore=tests/sim/adapters
 "$venv/bin/pytest" README.md docs
