@@ -80,12 +80,8 @@ class KeyframeBlocks:
         return pieces
 
     def _give_back(self, changes: Changes) -> None:
-        if changes.whole is not None:
-            self._buffers.give(changes.whole)
-            return
-        for name, rows in changes.rows.items():
-            if rows is None:
-                self._buffers.give(changes.values[name].reshape(-1))
+        for memory in changes.taken():
+            self._buffers.give(memory)
 
     def forget(self) -> None:
         """There is no full keyframe that deltas could come upon."""

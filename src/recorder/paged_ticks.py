@@ -39,9 +39,8 @@ class PagedTicks(ScannedTicks):
         if state.arena is not self._arena:
             return None
         if self._thrift.rests and self._thrift.rested():
-            self._reader = PageReader.begin(
-                state.arena, self._size_min_bytes
-            )  # Before the comparison: what is written after this is for the next one.
+            # Before the comparison: what is written after this is for the next one.
+            self._reader = PageReader.begin(state.arena, self._size_min_bytes)
             return super().take(state)
         reader = self._reader
         pages = reader.take() if reader is not None else None

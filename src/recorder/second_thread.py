@@ -11,20 +11,15 @@ from collections.abc import Generator, Iterator
 
 from recorder.format.aside import Alone
 from recorder.side_by_side import copy_side_by_side
-from sim.kernel.state import Bytes, unset_arena
 
-AHEAD_BYTES_MIN = 1 << 20  # On the disk; below, likewise.
+AHEAD_BYTES_MIN = 1 << 20  # On the disk; a smaller keyframe is read before a thread has started.
 PIECES_AHEAD = 4  # Of 1 MiB: enough for neither thread to wait for the other at every piece.
 
 
 class SecondThread(Alone):
     """Starts one for each large state, and waits for it."""
 
-    def copy_of(self, arena: Bytes) -> Bytes:
-        """See Alone."""
-        copy = unset_arena(len(arena))
-        copy_side_by_side([(copy, arena)])
-        return copy
+    copy = staticmethod(copy_side_by_side)
 
     def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:
         """See Alone. What making them raises comes in the place of the piece that could not be made."""

@@ -316,13 +316,12 @@ class Writer:
 
     def _take_frames(self, frames: list[bytes]) -> None:
         """Take frames of ticks that brought nothing else: many at once, since each line here may hold up the simulation."""
-        left_bytes = sum(map(len, frames))
         while frames:
-            frames, taken_bytes = self._waiting.take_frames(frames), left_bytes
-            left_bytes = sum(map(len, frames))
-            self._handover.count_taken(taken_bytes - left_bytes)
-            if frames:
+            left = self._waiting.take_frames(frames)
+            self._handover.count_taken(sum(map(len, frames[: len(frames) - len(left)])))
+            if left:
                 self._cut_frames()
+            frames = left
 
     def _take_output(self, item: TickOutput) -> None:
         self._handover.count_taken(len(item))

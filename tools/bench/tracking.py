@@ -27,12 +27,14 @@ from rich.table import Table
 from recorder.buffers import Buffers
 from recorder.format.keyframe import gather_changes
 from recorder.paged_ticks import PagedTicks
+from recorder.side_by_side import copy_side_by_side
 from recorder.thrift import Thrift
 from recorder.tracking import find_source
 from recorder.write_watch import PAGE_BYTES, obstacle
 from recorder.written_pages import PageReader
 from sim import Field, Schema, State
 from sim.kernel.changes import ChangeSource
+from sim.kernel.state import Snapshot
 
 KEYFRAME_TICKS, FULL_EVERY = 300, 10
 SHARES = (0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 1.0)
@@ -186,15 +188,15 @@ def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[
 def put(state: State, source: ChangeSource, buffers: Buffers, full: bool) -> None:  # noqa: FBT001 - timed gives no names
     """What recorder.keyframes does on the simulation's thread; the memory is given back at once."""
     if full and source.needs_baseline:
-        snapshot = state.snapshot(buffers.take(state.layout.size_bytes))
-        source.reset(snapshot)
-        buffers.give(snapshot.arena)
+        memory = buffers.take(state.layout.size_bytes)
+        copy_side_by_side([(memory, state.arena)])
+        source.reset(Snapshot(state.layout, memory))
+        buffers.give(memory)
         return
     fields = source.changed_fields()
-    changes = gather_changes(state.arena, state.layout, fields, buffers.take)
-    for field, values in changes.values.items():
-        if fields[field] is None:
-            buffers.give(values.reshape(-1))
+    changes = gather_changes(state.arena, state.layout, fields, buffers.take, copy_side_by_side)
+    for memory in changes.taken():
+        buffers.give(memory)
     if full:
         source.reset(None)
 

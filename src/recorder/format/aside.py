@@ -21,10 +21,12 @@ def copy_pairs(pairs: Sequence[tuple[Bytes, Bytes]]) -> None:
 class Alone:
     """No second thread."""
 
+    copy = staticmethod(copy_pairs)
+
     def copy_of(self, arena: Bytes) -> Bytes:
         """The same bytes in memory of their own."""
         copy = unset_arena(len(arena))
-        np.copyto(copy, arena)
+        self.copy([(copy, arena)])
         return copy
 
     def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:  # noqa: ARG002 - see SecondThread

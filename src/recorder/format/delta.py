@@ -83,7 +83,7 @@ def _numbers(rows: Bytes, number_bytes: int) -> Unsigned:
 def _rows_of(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
     """The same as take_rows, without a copy where there need be none."""
     if numbers is None:
-        return arena[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, slot.row_bytes)
+        return view_rows(arena, slot)
     return take_rows(arena, slot, numbers)
 
 

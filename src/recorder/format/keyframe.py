@@ -20,7 +20,8 @@ Encodings of a section:
                shuffling.folded)
 
 Invariants:
-    1. A full keyframe has every field, none as XOR_ROWS or STEP_ROWS. A delta has exactly the rows whose bytes differ from its baseline.
+    1. A full keyframe has every field, none as XOR_ROWS or STEP_ROWS. A delta has exactly the rows whose bytes differ from
+       its baseline.
     2. A decoded state hashes to state_hash, or it is not returned.
 """
 
@@ -71,6 +72,12 @@ class Changes:
     rows: Mapping[str, Rows | None]
     values: Mapping[str, Bytes]
     whole: Bytes | None = None
+
+    def taken(self) -> list[Bytes]:
+        """The memory that was taken for them, see gather_changes."""
+        if self.whole is not None:
+            return [self.whole]
+        return [self.values[name].reshape(-1) for name, numbers in self.rows.items() if numbers is None]
 
 
 @attrs.frozen

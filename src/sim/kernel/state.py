@@ -306,12 +306,9 @@ class State:
 
     # --- whole states
 
-    def snapshot(self, memory: Bytes | None = None) -> Snapshot:
-        """A copy of the whole state: one memcpy.
-
-        memory: of the arena's size, to be used for it; nobody else may from then on.
-        """
-        copy = memory if memory is not None else unset_arena(self.layout.size_bytes)
+    def snapshot(self) -> Snapshot:
+        """A copy of the whole state: one memcpy."""
+        copy = unset_arena(self.layout.size_bytes)
         np.copyto(copy, self.arena)
         return Snapshot(self.layout, copy)
 
