@@ -11,7 +11,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TEST_GROUPS ?= test datasets adapters doors  # Without the last three, what works with other packages is not tested.
-PACKAGE_TESTS := tests/replayer/extraction tests/replayer/doors tests/sim/adapters
+PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
 
@@ -39,8 +39,8 @@ test-pythons:
 	tools/test_pythons.sh
 
 test-exact:
-	tools/test_pythons.sh -m "" tests/sim/worlds/meadow/test_exactness.py tests/recorder/test_golden_tapes.py \
-		tests/recorder/test_fork.py tests/replayer/test_verify.py
+	tools/test_pythons.sh -m "" tests/sim/worlds/meadow/test_exactness.py tests/recorder/format/test_golden_tapes.py \
+		tests/recorder/processes/test_fork.py tests/replayer/timeline/test_verify.py
 
 test-oldest:
 	tools/test_oldest.sh

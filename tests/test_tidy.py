@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from project_paths import ROOT
+
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 75  # Long docstrings of public functions included.

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console import counted
+from recorder.console.app import counted
 from recorder.scenarios.batch import RunRecord
 
 ROWS_SHOWN = 20

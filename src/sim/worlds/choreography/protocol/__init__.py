@@ -1,0 +1,1 @@
+"""The protocol language: types, projection to each role, bounds."""

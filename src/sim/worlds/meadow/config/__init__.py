@@ -1,0 +1,1 @@
+"""A meadow as it is written: TOML read and checked."""

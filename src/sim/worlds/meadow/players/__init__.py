@@ -1,0 +1,1 @@
+"""Players of the meadow: what they see, scripted policies, training data."""
