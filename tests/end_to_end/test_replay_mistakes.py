@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import recorder.commands.main
-import recorder.console.app
+import recorder.console.progress
 import replayer.commands.main
 import replayer.tape.npz
 from recorder import Recorder
@@ -329,8 +329,8 @@ def test_numbers_of_a_progress_bar_are_whole_in_a_narrow_terminal(
 ) -> None:
     """The bar gives way first."""
     monkeypatch.setattr(
-        recorder.console.app, "Console", lambda **_: Console(width=width, force_terminal=True, stderr=True)
+        recorder.console.progress, "Console", lambda **_: Console(width=width, force_terminal=True, stderr=True)
     )
-    with recorder.console.app.progress_bar("verifying", 100_000, quiet=False) as show:
+    with recorder.console.progress.progress_bar("verifying", 100_000, quiet=False) as show:
         show(12_345)
     assert "12345/100000" in capsys.readouterr().err

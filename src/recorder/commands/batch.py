@@ -15,14 +15,18 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.commands.resume_plan import goal_of
-from recorder.console.app import DIFFERS, SAME, TERMINATED, Positive, UsageError, counted, progress_bar, say, say_aside
+from recorder.console.argument_types import Positive
+from recorder.console.output import say, say_aside
+from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
+from recorder.exit_codes import DIFFERS, SAME, TERMINATED, UsageError
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import Job, RunRecord, course_of_job, ensure_registered, worker_count
 from recorder.scenarios.batch_manifest import PICTURE_NAME, BatchFolder
 from recorder.scenarios.shrink_batch import Smaller, first_violations, make_smaller, read_smaller
 from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, groups_of, summary_lines, survival_of
 from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs, with_tape
+from recorder.text import counted
 from sim.scenario.config.load import Scenario, load_scenario
 
 Output = Annotated[

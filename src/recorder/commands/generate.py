@@ -11,14 +11,18 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.console.app import DIFFERS, SAME, Positive, UsageError, counted, progress_bar, say, say_aside
+from recorder.console.argument_types import Positive
+from recorder.console.output import say, say_aside
+from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, refresh_index
 from recorder.corpus.generate import Planned, locked_folder, missing_runs, plan_runs, run_missing
 from recorder.corpus.run_statistics import standings_of
+from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import RunRecord, worker_count
 from recorder.scenarios.sweep import read_axis
 from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS
+from recorder.text import counted
 
 DEFAULT_FOLDER = Path("runs")
 FAILURES_SHOWN = 10

@@ -9,10 +9,14 @@ import attrs
 from recorder.commands.options import Inputs, Quiet, Sim
 from recorder.commands.resume_plan import plan_for
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
-from recorder.console.app import Positive, UsageError, counted, progress_bar, say, shown_path
+from recorder.console.argument_types import Positive
+from recorder.console.output import say
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import UsageError
 from recorder.reopen.resume import resume as resume_tape
 from recorder.scenarios.violation_artifacts import Violations
 from recorder.session.recorder import Recorder
+from recorder.text import counted, shown_path
 from sim.kernel.registry import find_world
 from sim.scenario.config.load import FOREIGN, Scenario
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import attrs
 
-from recorder.console.app import UsageError
 from recorder.errors import RecordingError
+from recorder.exit_codes import UsageError
 from recorder.factory_spec import sim_option
 from recorder.format.recording.assembly import Assembled
 from recorder.format.recording.recording import Recording

@@ -30,7 +30,9 @@ from recorder.commands.options import (
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
-from recorder.console.app import NotNegative, Positive, UsageError, counted, say
+from recorder.console.argument_types import NotNegative, Positive
+from recorder.console.output import say
+from recorder.exit_codes import UsageError
 from recorder.runs.input_source import Course, course_of, read_players
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
@@ -40,6 +42,7 @@ from recorder.scenarios.violation_artifacts import Violations
 from recorder.session.change_source import ChangeTracking
 from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.settings import Mode, choose_hashes, make_settings
+from recorder.text import counted
 from sim.scenario.config.load import FOREIGN, Scenario, load_scenario
 
 RECORDINGS_FOLDER = "recordings"

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from recorder.commands.run_loop import run_and_report
-from recorder.console.app import UsageError
+from recorder.exit_codes import UsageError
 from recorder.factory_spec import load_factory
 from recorder.runs.input_source import Course
 from recorder.scenarios.run_scenario import raced_inputs

@@ -15,22 +15,15 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import (
-    INTERRUPTED,
-    SAME,
-    TERMINATED,
-    UsageError,
-    bytes_text,
-    counted,
-    progress_bar,
-    say,
-    say_aside,
-)
+from recorder.console.output import say, say_aside
+from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError, RecordingWarning
+from recorder.exit_codes import INTERRUPTED, SAME, TERMINATED, UsageError
 from recorder.runs.input_source import Course
 from recorder.session.recorder import Recorder
 from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.open_tape import OpenTape
+from recorder.text import bytes_text, counted
 from sim.kernel.simulation import end_of
 
 PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a microsecond or two.

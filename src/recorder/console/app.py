@@ -1,26 +1,19 @@
-"""What both commands share: one line for a mistake, the exit codes, progress bars on a terminal.
-
-Exit codes: 0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted; 143 terminated.
-"""
+"""Run a command line: one line for a mistake, the exit code for it."""
 
 from __future__ import annotations
 
 import io
-import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import metadata
-from pathlib import Path
-from typing import Annotated, TextIO
 
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token
+from cyclopts import App, CycloptsError, MissingArgumentError
 from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
-from cyclopts.validators import Number
 from rich.console import Console
 
 from recorder.console.broken_pipes import patient_streams
+from recorder.console.output import say_aside, silence
 from recorder.errors import (
     CorruptError,
     DesyncError,
@@ -31,29 +24,14 @@ from recorder.errors import (
     UnsupportedVersionError,
     WriterFailedError,
 )
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, INTERRUPTED, SAME, UNREADABLE, USAGE, UsageError
+from recorder.text import shown_path
 from sim.kernel.registry import ConfigError, UnknownWorldError
-
-WHOLE_MAX = (1 << 63) - 1  # What a tape's numbers hold, a seed's included.
-WHOLE_CHARS_MAX = 100  # Python refuses to read the longest ones, and says so in words of its own.
-
-SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 5, 130, 143
 
 
 def version() -> str:
     """Of this program, as it is installed."""
     return metadata.version("simulation-flight-recorder")
-
-
-class UsageError(ValueError):
-    """Something that a command was asked for cannot be; the message is the one line that is shown.
-
-    Attributes:
-        code: the exit code.
-    """
-
-    def __init__(self, message: str, code: int = USAGE) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -98,11 +76,11 @@ def run_app(
             if sys.stdout is not None:
                 sys.stdout.flush()  # Now, and not when the interpreter ends, which has lines of its own for a failure.
     except BrokenPipeError:  # Whoever follows something for ever ends with its reader.
-        _silence(sys.stdout)
-        _silence(sys.stderr)
+        silence(sys.stdout)
+        silence(sys.stderr)
     except OSError as error:
         code = USAGE
-        _silence(sys.stdout)
+        silence(sys.stdout)
         _show(_one_line(OSError(error.errno, error.strerror, "standard output")))
     return code
 
@@ -128,7 +106,7 @@ def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, un
                 on_error(error, line, code)
                 sys.stdout.flush()
             except OSError:
-                _silence(sys.stdout)  # The line on stderr has said it all.
+                silence(sys.stdout)  # The line on stderr has said it all.
         return code
 
 
@@ -137,7 +115,7 @@ def _culprit(unnamed: str | None) -> str | None:
     try:
         sys.stdout.flush()
     except OSError:
-        _silence(sys.stdout)
+        silence(sys.stdout)
         return "standard output"
     return unnamed
 
@@ -158,35 +136,6 @@ class _PipeConsole(Console):
         raise BrokenPipeError
 
 
-def say(line: str) -> None:
-    """Print a line on stdout, if anybody takes it: a full disk or a reader that went away stops no recording."""
-    _say(line, sys.stdout)
-
-
-def say_aside(line: str) -> None:
-    """Likewise on stderr."""
-    _say(line, sys.stderr)
-
-
-def _say(line: str, stream: TextIO) -> None:
-    try:
-        print(line, file=stream, flush=True)
-    except (OSError, ValueError):  # ValueError: it was closed.
-        _silence(stream)
-
-
-def _silence(stream: TextIO | None) -> None:
-    """Let what a stream still holds, and all that comes, go nowhere: the interpreter's last flush would fail again."""
-    try:
-        descriptor = stream.fileno() if stream is not None else None
-    except (OSError, ValueError):
-        return  # No file of the system's, or a closed one.
-    if descriptor is not None:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, descriptor)
-        os.close(null)
-
-
 def _one_line(error: BaseException) -> str:
     if isinstance(error, CycloptsError):
         return _usage_line(error)
@@ -195,12 +144,6 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, UnknownWorldError | OSError):
         return str(error.args[0]) if error.args else type(error).__name__
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def shown_path(filename: str | bytes | int | os.PathLike[str]) -> str:
-    """A file as a user would type it here: tapes keep their whole path, so that they stay where they are."""
-    path, here = Path(os.fsdecode(filename) if not isinstance(filename, int) else str(filename)), Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)
 
 
 def _usage_line(error: CycloptsError) -> str:
@@ -220,63 +163,3 @@ def _usage_line(error: CycloptsError) -> str:
 
 def _show(line: str) -> None:
     say_aside(f"error: {line}")
-
-
-def whole_number(_: type, tokens: Sequence[Token]) -> int:
-    """A command's number, written as one: 5.5 is refused instead of rounded. Raises ValueError."""
-    text = tokens[0].value
-    try:
-        if len(text) <= WHOLE_CHARS_MAX and abs(number := int(text)) <= WHOLE_MAX:
-            return number
-    except ValueError:
-        raise ValueError(f"a whole number was expected, found {text!r}.") from None
-    raise ValueError(f"{WHOLE_MAX:,} is the largest number.")
-
-
-Positive = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))]
-NotNegative = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=0))]
-Whole = Annotated[int, Parameter(converter=whole_number)]
-
-
-_TIME_WIDTH = 8  # Of what TimeRemainingColumn shows, and a blank.
-
-
-@contextmanager
-def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A progress bar on stderr if that is a terminal; gives a function that takes how far the work is."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda _: None
-        return
-    from rich.progress import (  # noqa: PLC0415 - only where there is somebody to see it
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns: list[ProgressColumn] = [TextColumn("{task.description}"), MofNCompleteColumn()]
-    room = console.width - len(label) - 2 * len(str(total)) - 3  # What label and numbers leave for the rest.
-    if room > _TIME_WIDTH + 4:
-        columns.insert(1, BarColumn(min(40, room - _TIME_WIDTH - 1)))
-    if room >= _TIME_WIDTH:
-        columns.append(TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and what it counts: 1 tick, 2,000 ticks."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def bytes_text(size_bytes: float) -> str:
-    """A size for people, in decimal units: 1.5 MB."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size_bytes < 1000 or unit == "GB":
-            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    raise AssertionError("the loop returns for GB")

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import bytes_text, counted
+from recorder.text import bytes_text, counted
 from recorder.writer.jobs import RecorderStatistics
 from sim.kernel.schema import COUNTS_FIELD, Blob, Layout
 

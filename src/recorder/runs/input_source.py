@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import UsageError
+from recorder.exit_codes import UsageError
 from sim.kernel.registry import Config, ConfigError, World
 from sim.kernel.state import Snapshot, State
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import UsageError
+from recorder.exit_codes import UsageError
 from recorder.runs.input_source import course_of
 from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_checkpoint
 from recorder.scenarios.start import begin_tape

@@ -12,12 +12,14 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import counted, progress_bar, say_aside
+from recorder.console.output import say_aside
+from recorder.console.progress import progress_bar
 from recorder.scenarios.batch import Job, RunRecord, course_of_job
 from recorder.scenarios.batch_manifest import MANIFEST_NAME, manifest_content, read_as
 from recorder.scenarios.run_scenario import InputsOf
 from recorder.scenarios.shrink import Minimised, Plain, minimise, trial_of, write_minimised
 from recorder.storage.file_names import first_free, numbered
+from recorder.text import counted
 from sim.kernel.registry import World, find_world
 from sim.scenario.results.result import Violation
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recorder.console.app import UsageError
+from recorder.exit_codes import UsageError
 from recorder.reopen.resume import resume
 from recorder.scenarios.checkpoints import Checkpoint, read_checkpoint
 from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder

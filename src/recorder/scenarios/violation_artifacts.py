@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recorder.console.app import DIFFERS, SAME, counted, progress_bar, say, say_aside
+from recorder.console.output import say, say_aside
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, SAME
 from recorder.runs.input_source import Course
 from recorder.scenarios.checkpoints import Checkpoints
 from recorder.scenarios.shrink import Minimised, write_minimised
 from recorder.scenarios.shrink_batch import BUDGET_S, search
 from recorder.storage.file_names import first_free, numbered
+from recorder.text import counted
 from sim.scenario.config.load import Scenario
 from sim.scenario.results.result import Violation
 from sim.scenario.scenario_simulation import ScenarioSimulation

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recorder.console.app import shown_path
 from recorder.errors import UnreadableError
+from recorder.text import shown_path
 
 _UNREADABLE = {errno.EACCES, errno.EPERM, errno.EIO}
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from recorder.console.app import CORRUPT, INCOMPLETE, UsageError, counted
+from recorder.exit_codes import CORRUPT, INCOMPLETE, UsageError
 from recorder.factory_spec import Factory, load_factory
 from recorder.format.blocks.block import TAG
 from recorder.format.blocks.file_header import MAGIC
 from recorder.storage.os_errors import reading
+from recorder.text import counted
 from replayer.playback.make_simulation import version_note
 from replayer.playback.rebuild_adapted import why_missing
 from replayer.tape.tape import STOPPED_EARLY, Tape

@@ -8,8 +8,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console.app import DIFFERS, UNREADABLE, Positive, UsageError, counted, progress_bar
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, UNREADABLE, UsageError
 from recorder.storage.os_errors import reading
+from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import STATUS_CODES, Json, Output, Sim
 from replayer.diagnose.certify.certificate import (

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from recorder.conformance.contract_checks import SEEDS
-from recorder.console.app import DIFFERS, SAME, Positive, UsageError, progress_bar
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.factory_spec import load_factory
 from recorder.runs.input_source import read_inputs, read_plain_inputs
 from recorder.storage.os_errors import reading

@@ -22,8 +22,10 @@ from recorder.conformance.contract_checks import (
     check_run,
     simulation_from,
 )
-from recorder.console.app import DIFFERS, SAME, UsageError, counted, progress_bar
+from recorder.console.progress import progress_bar
 from recorder.exception_text import raised_text
+from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.text import counted
 from replayer.diagnose.hidden_state.report import Suspect
 from replayer.diagnose.hidden_state.sync_test import SyncTest
 from replayer.value_text import plain_text

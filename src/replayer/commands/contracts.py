@@ -8,8 +8,10 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import DIFFERS, INCOMPLETE, SAME, UsageError, counted, progress_bar
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
+from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import Json, Sim, tape_code, worst_code
 from replayer.diagnose.write_contracts.guarded_replay import ContractReport, check_contracts

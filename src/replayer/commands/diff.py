@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from recorder.console.app import CORRUPT, DIFFERS, INCOMPLETE, SAME, Positive, UsageError, counted, progress_bar
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.session.lockstep import RUN_NAME
 from recorder.storage.os_errors import reading, writing
+from recorder.text import counted
 from replayer.commands.arguments import ensure_states, factory_of
 from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.options import Json, Output, Sim, tape_code, worst_code

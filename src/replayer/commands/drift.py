@@ -8,8 +8,10 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import DIFFERS, INCOMPLETE, counted, progress_bar
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, INCOMPLETE
 from recorder.storage.os_errors import reading
+from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import STATUS_CODES, Json, Sim
 from replayer.diagnose.drift.drift import DriftReport, FieldDrift, IntervalDrift, measure_drift

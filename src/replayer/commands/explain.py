@@ -10,8 +10,11 @@ from typing import Annotated, Any, TypeGuard
 import attrs
 from cyclopts import Parameter
 
-from recorder.console.app import DIFFERS, SAME, UsageError, Whole, counted, progress_bar, shown_path
+from recorder.console.argument_types import Whole
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
+from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import STATUS_CODES, Json, Sim
 from replayer.desync.dump.dump import difference_lines

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console.app import INCOMPLETE, SAME, UsageError, Whole, counted
+from recorder.console.argument_types import Whole
+from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
+from recorder.text import counted
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_version, world_of
 from replayer.commands.export_viewer import DOORS, DoorOptions, export_through_door
 from replayer.commands.options import Json, Sim

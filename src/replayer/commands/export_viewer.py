@@ -12,8 +12,11 @@ import attrs
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from recorder.console.app import Positive, UsageError, Whole, counted, progress_bar
+from recorder.console.argument_types import Positive, Whole
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import writing
+from recorder.text import counted
 from replayer.commands.arguments import factory_of, ready_tape
 from replayer.export.viewers.tick_range import Source, Tell, Wanted
 from replayer.playback.make_simulation import Factory

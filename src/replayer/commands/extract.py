@@ -11,8 +11,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console.app import NotNegative, Positive, UsageError, bytes_text, counted, progress_bar
+from recorder.console.argument_types import NotNegative, Positive
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import reading
+from recorder.text import bytes_text, counted
 from replayer.commands.arguments import choose, factory_of
 from replayer.commands.options import Json, Sim
 from replayer.datasets.extract import Extraction, extract, list_tapes

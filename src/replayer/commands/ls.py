@@ -10,11 +10,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from recorder.console.app import SAME, UNREADABLE, Positive, UsageError, progress_bar
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, add_tape, order_of, refresh_index
 from recorder.corpus.run import TIERS, Run
 from recorder.corpus.run_statistics import Statistics, statistics_of
 from recorder.corpus.selection import ConditionError
+from recorder.exit_codes import SAME, UNREADABLE, UsageError
 from recorder.storage.os_errors import writing
 from replayer.commands.arguments import RECORDINGS_FOLDER
 from replayer.commands.export import PICTURES, load_drawing

@@ -8,9 +8,10 @@ from typing import Annotated
 import attrs
 from cyclopts import Parameter
 
-from recorder.console.app import NotNegative, UsageError
+from recorder.console.argument_types import NotNegative
 from recorder.corpus.run import STATUSES, TIERS
 from recorder.corpus.selection import Selection
+from recorder.exit_codes import UsageError
 from recorder.scenarios.sweep import read_axis
 
 

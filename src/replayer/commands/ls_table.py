@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import bytes_text, counted
 from recorder.corpus.run import PlayerResult, Run
 from recorder.corpus.run_statistics import Standing, Statistics, ticks_of
+from recorder.text import bytes_text, counted
 
 UNKNOWN = "?"
 COLUMNS = ("tape", "run", "scenario", "seed", "ticks", "players", "ended by", "quality", "size", "status")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from recorder.console.app import CORRUPT, DIFFERS, INCOMPLETE, SAME
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME
 from replayer.tape.tape import Tape
 
 STATUS_CODES = {"intact": SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from recorder.console.app import CORRUPT, INCOMPLETE, SAME, UsageError, progress_bar
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import CORRUPT, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from replayer.commands.arguments import factory_of
 from replayer.commands.options import Json, Output, Sim

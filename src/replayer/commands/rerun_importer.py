@@ -16,7 +16,8 @@ from typing import Annotated, BinaryIO
 
 from cyclopts import App, Parameter
 
-from recorder.console.app import SAME, run_app
+from recorder.console.app import run_app
+from recorder.exit_codes import SAME
 from replayer.commands.arguments import ready_tape
 from replayer.commands.export_viewer import missing_package
 from replayer.export.viewers.tick_range import Source, Wanted

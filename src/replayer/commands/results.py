@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
-from recorder.console.app import DIFFERS, SAME, UsageError, counted
+from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
+from recorder.text import counted
 from replayer.commands.arguments import choose, ensure_states, factory_of, ready_tape
 from replayer.commands.options import Json, Sim, worst_code
 from replayer.playback.make_simulation import UnfitSimulationError

@@ -10,7 +10,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from recorder.console.app import SAME, Whole, progress_bar
+from recorder.console.argument_types import Whole
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import (
     choose,

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from recorder.console.app import UsageError, progress_bar
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import UsageError
 from recorder.factory_spec import sim_option
 from recorder.format.blocks.events_block import Event
 from replayer.playback.make_simulation import Factory, make_simulation

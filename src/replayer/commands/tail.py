@@ -7,8 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from recorder.console.app import CORRUPT, SAME, NotNegative
+from recorder.console.argument_types import NotNegative
 from recorder.console.broken_pipes import ensure_reader
+from recorder.exit_codes import CORRUPT, SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import choose
 from replayer.commands.options import STATUS_CODES, Json

@@ -8,8 +8,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from recorder.console.app import DIFFERS, Positive, counted, progress_bar
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS
 from recorder.storage.os_errors import reading
+from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, note_version
 from replayer.commands.options import STATUS_CODES, DumpFolder, Json, Sim
 from replayer.diagnose.certify.arithmetic import processor_count

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
-from recorder.console.app import counted
 from recorder.errors import RecordingError
+from recorder.text import counted
 from replayer.datasets.build import FORMAT_VERSION, MANIFEST
 from replayer.datasets.columns import Shape
 from replayer.datasets.request import ExtractionError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
-from recorder.console.app import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.fork_pool import run_forked
 from replayer.commands.options import STATUS_CODES, worst_code
 from replayer.datasets.build import (

@@ -13,9 +13,9 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import CORRUPT, UNREADABLE
 from recorder.corpus.inspect_tape import SCORES, plain_scores
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.exit_codes import CORRUPT, UNREADABLE
 from recorder.format.blocks.block import Kind
 from recorder.processes.fork_pool import run_forked
 from replayer.commands.options import tape_code

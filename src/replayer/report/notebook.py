@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from recorder.console.app import bytes_text, counted
 from recorder.errors import RecordingError
 from recorder.notebook.html import AMBER, GREEN, RED, Badge, Strip, card, facts_table, fields_part, folded, wide_table
+from recorder.text import bytes_text, counted
 from replayer.report.tape_facts import outcome_text
 from replayer.value_text import tick_range, to_json
 from sim.kernel.schema import Layout

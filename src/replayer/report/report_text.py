@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
-from recorder.console.app import counted
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
+from recorder.text import counted
 from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
 from replayer.desync.rng_draws import finding_lines

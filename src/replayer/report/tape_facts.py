@@ -8,11 +8,11 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from recorder.console.app import bytes_text, counted
 from recorder.errors import UnsupportedVersionError
 from recorder.factory_spec import sim_option
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.format.recording.tick_gaps import merged
+from recorder.text import bytes_text, counted
 from replayer.tape.episodes import episode_facts, episodes_line, find_episodes
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range, to_json

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recorder.console.app import CORRUPT, SAME, counted
+from recorder.exit_codes import CORRUPT, SAME
+from recorder.text import counted
 from replayer.commands.options import STATUS_CODES
 from replayer.tape.tape import Tape
 

@@ -11,7 +11,7 @@ from tiny_roles import Ring
 
 import recorder
 import replayer
-from recorder.console.app import UsageError
+from recorder.exit_codes import UsageError
 from recorder.scenarios import run_with_scenario
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.plain_data import decode_plain, encode_plain

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import replayer.commands.main
-from recorder.console.app import CORRUPT, DIFFERS, INCOMPLETE, UNREADABLE
 from recorder.errors import RecordingError, UnreadableError
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UNREADABLE
 from replayer.datasets import plan
 from replayer.datasets.extract import extract
 

@@ -487,7 +487,7 @@ def by_explain(specimen: Specimen, expected: str) -> tuple[Any, bool]:
     if cause is None:
         return explanation.notes, False
     if case.edit is not None:
-        guilty = [(case.edit.file, case.edit.line)] * 2
+        guilty = [(Path(case.edit.file).name, case.edit.line)] * 2
     else:
         folders = ("sound", "faulty") if versions else ("faulty",)
         places = [(folder, line) for folder in folders for line in marked(source_of(case, folder), case.kind)]

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from recorder.console.app import bytes_text
+from recorder.text import bytes_text
 from replayer.value_text import describe_field, field_summary, picture, to_json
 from sim import Field, Schema, State
 

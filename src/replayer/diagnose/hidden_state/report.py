@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from recorder.text import counted
 from replayer.desync.state_diff import FieldDifference, row_lines
 from replayer.value_text import plain_text, to_json
 
@@ -114,7 +115,7 @@ class SyncReport:
 def report_lines(name: str, report: SyncReport, *, verbose: bool = False) -> list[str]:
     """A report on one screen."""
     if report.ok:
-        ticks, restores = _counted(report.tick_count, "tick"), _counted(report.restore_count, "restore")
+        ticks, restores = counted(report.tick_count, "tick"), counted(report.restore_count, "restore")
         lines = [f"{name}: no hidden state seen in {ticks}, {restores} into fresh and used instances"]
     else:
         lines = [f"{name}: HIDDEN STATE, first seen at tick {report.first_bad:,}"]
@@ -138,11 +139,11 @@ def finding_lines(finding: SyncFinding) -> list[str]:
     if finding.expected_hash is not None:
         lines.append(f"  hash {finding.expected_hash:016x} live, {finding.actual_hash:016x} restored")
     for difference in finding.differences[:FIELDS_SHOWN]:
-        lines.append(f"  {difference.field}: {difference.note or _counted(difference.row_count, 'row')}")
+        lines.append(f"  {difference.field}: {difference.note or counted(difference.row_count, 'row')}")
         lines += [f"    {line}" for line in row_lines(difference, ("live", "restored"))[:ROWS_SHOWN]]
     hidden = len(finding.differences) - FIELDS_SHOWN
     if hidden > 0:
-        lines.append(f"  … and {_counted(hidden, 'field')} more")
+        lines.append(f"  … and {counted(hidden, 'field')} more")
     if finding.suspects:
         lines.append("  outside of the state, best first:")
         lines += [f"    {suspect}" for suspect in finding.suspects[:SUSPECTS_SHOWN]]
@@ -188,7 +189,3 @@ def report_facts(report: SyncReport) -> dict[str, Any]:
         "moves": report.moves,
         "notes": report.notes,
     }
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"  # recorder.console.app, which has the same, needs cyclopts.

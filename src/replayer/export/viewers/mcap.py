@@ -34,7 +34,7 @@ import numpy.typing as npt
 from mcap.well_known import MessageEncoding, SchemaEncoding
 from mcap.writer import CompressionType, Writer
 
-from recorder.console.app import UsageError
+from recorder.exit_codes import UsageError
 from replayer.diagnose.certify.certificate import tape_digest
 from replayer.export.tables import written_whole
 from replayer.export.viewers import mcap_schemas as schemas

@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from recorder.console.app import CORRUPT, DIFFERS, INCOMPLETE
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
 from recorder.format.recording.recording import KeyframePlace
