@@ -20,7 +20,7 @@ from replayer.extraction.dataset import (
 )
 from replayer.extraction.formats import PARTS_FORMAT, Store, find_store
 from replayer.extraction.pairs import RAW, is_raw
-from replayer.extraction.plan import Looked, Part, Source, chosen_agents, look_at, make_parts
+from replayer.extraction.plan import Looked, Part, Source, chosen_agents, ensure_pairs_hold, look_at, make_parts
 from replayer.extraction.request import ExtractionError, Request
 from replayer.extraction.walking import Missing
 from replayer.extraction.work import RECORDS, PartRecord, Task, do_part
@@ -181,6 +181,9 @@ def make_task(
         raise ExtractionError(
             "observations, rewards and encodings of actions are columns of pairs, a table that was not asked for"
         )
+    if "pairs" in tables:
+        for source in sources:
+            ensure_pairs_hold(source, request)
     observed = request.observations
     if "pairs" in tables and not observed and not request.fields:
         if setting.world is None or not setting.world.observations:
