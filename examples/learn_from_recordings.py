@@ -21,8 +21,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import recorder
-from replayer.datasets.stream.torch import TapeDataset
-from sim.scenario.config.load import load_scenario
+from replayer.datasets import TapeDataset
+from sim.scenario import load_scenario
 
 PLAYER, POLICY = "caterpillar", "greedy"
 DIRECTIONS = 5  # Stay, east, south, west, north.

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from replayer.datasets.stream.samples import samples
     from replayer.diagnose.hidden_state.sync_test import SyncTest
     from replayer.follow.tail import Tail
+    from replayer.playback.rebuild_events import rebuild_events
     from replayer.tape.tape import Tape
     from replayer.timeline.timeline import SeekReport, Timeline
     from replayer.timeline.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
-    from replayer.timeline.verify import Report
+    from replayer.timeline.verify import Report, verify_tape
 
 __all__ = [
     "Dataset",
@@ -42,7 +43,9 @@ __all__ = [
     "Timeline",
     "extract",
     "open",
+    "rebuild_events",
     "samples",
+    "verify_tape",
 ]
 
 _LATER = {  # Imported when they are first asked for.
@@ -55,7 +58,9 @@ _LATER = {  # Imported when they are first asked for.
     "Timeline": "replayer.timeline.timeline",
     "extract": "replayer.datasets.extract",
     "open": "replayer.timeline.timeline:Timeline",
+    "rebuild_events": "replayer.playback.rebuild_events",
     "samples": "replayer.datasets.stream.samples",
+    "verify_tape": "replayer.timeline.verify",
 }
 
 __getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

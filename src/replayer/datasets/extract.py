@@ -21,7 +21,7 @@ from replayer.datasets.build import (
     write_record_tables,
 )
 from replayer.datasets.pairs import RAW, is_raw
-from replayer.datasets.plan import Looked, Part, Source, chosen_agents, look_at, make_parts
+from replayer.datasets.plan import Looked, Part, Source, chosen_agents, ensure_pairs_hold, look_at, make_parts
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.stores.store_formats import PARTS_FORMAT, Store, find_store
 from replayer.datasets.worker import RECORDS, PartRecord, Task, do_part
@@ -181,6 +181,9 @@ def make_task(
         raise ExtractionError(
             "observations, rewards and encodings of actions are columns of pairs, a table that was not asked for"
         )
+    if "pairs" in tables:
+        for source in sources:
+            ensure_pairs_hold(source, request)
     observed = request.observations
     if "pairs" in tables and not observed and not request.fields:
         if setting.world is None or not setting.world.observations:

@@ -7,6 +7,7 @@ ticks behind a part's last sample.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from replayer.datasets.functions import Setting
 from replayer.datasets.request import ExtractionError, Request
 from replayer.diagnose.certify.certificate import tape_digest
 from replayer.playback.make_simulation import Factory
+from replayer.tape.episodes import find_episodes
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.registry import UnknownWorldError, find_world
@@ -32,6 +34,8 @@ PART_BYTES = 256 << 20  # Of sampled states: large ones are shared out among wor
 STOPS = ("", "closed", "ticks", "interrupted", "terminated", "exception")  # Ends that are not the world's own.
 WON, LOST, DREW = "won", "lost", "drew"
 OUTCOMES = ("", WON, LOST, DREW)
+ENVIRONMENTS = ("gymnasium", "pettingzoo")  # Adapters of environments that report the end of each episode themselves.
+ENDLESS = ("mujoco",)  # Adapters that record resets of simulations in which no episode ever ends.
 
 
 @attrs.frozen
@@ -269,6 +273,34 @@ def open_source(source: Source) -> Tape:
     if source.status == "corrupt":
         tape.distrust_index()
     return tape
+
+
+def ensure_pairs_hold(source: Source, request: Request) -> None:
+    """Raise ExtractionError if training pairs of this tape would join two episodes, or hide that one has ended.
+
+    Pairs take the recording for one episode. The tape of an environment holds many, and each of them ends by itself.
+    """
+    with open_source(source) as tape:
+        adapter = tape.meta.get("adapter")
+        name = adapter.get("name") if isinstance(adapter, dict) else None
+        resets = [] if name in ENVIRONMENTS else [episode.first_tick for episode in find_episodes(tape)]
+    if name in ENVIRONMENTS or (resets and name not in ENDLESS):
+        raise ExtractionError(
+            f"{source.name}: the adapter {name} recorded episodes, and training pairs of episodes are not supported yet: "
+            "they would join the last state before a reset to the first one after it, and terminated would be false at "
+            "the end of each episode; use the table states (--table states with --field) and the table actions "
+            "(--table actions, which has a row for each reset)"
+        )
+    for first, last in _ranges(source, request):
+        inside = [tick for tick in resets if first < tick <= last]
+        if inside:
+            starts = [*resets, source.last_tick + 1]
+            ways = [f"{begin}..{end - 1}" for begin, end in itertools.pairwise(starts) if end - begin > 1]
+            way = f"give --ticks of one episode, such as {ways[0]}" if ways else "use --table states"
+            raise ExtractionError(
+                f"{source.name}: training pairs from tick {first:,} to {last:,} would run across the reset at tick "
+                f"{inside[0]:,}, as if it were a step: {way}"
+            )
 
 
 def make_parts(sources: Sequence[Source], request: Request, part_ticks: int | None = None) -> list[Part]:

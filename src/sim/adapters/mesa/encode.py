@@ -25,6 +25,13 @@ from mesa.discrete_space import CellCollection, DiscreteSpace
 from sim.adapters.capture.rng_state import generator_to_plain, is_generator
 from sim.adapters.capture.values import NotPlainError, encode_value, is_array
 from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.adapters.mesa_graph import (
+    _make_array,
+    _make_empty,
+    _make_method_reference,
+    _make_reference,
+    _make_view,
+)
 
 KIND_BITS = 3
 OF_THE_MODEL = ("step", "_user_step")  # Bound methods of the model itself.
@@ -264,34 +271,6 @@ def _is_plain(value: Any) -> bool:
         or (type(one) is tuple and len(one) <= _TUPLE_MAX and _is_plain(one))
         for one in value
     )
-
-
-# --- how the bytes name what makes arrays and references again
-
-
-def _make_array(dtype: str, shape: tuple[int, ...], order: Any, content: bytearray) -> Any:
-    made = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
-    return made.reshape(shape, order=order).copy(order)
-
-
-def _make_view(base: Any, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Any:
-    return np.ndarray(shape, dtype, base, offset, strides)
-
-
-def _make_empty(kind: type) -> Any:
-    return object.__new__(kind)
-
-
-def _nothing() -> None:
-    return None
-
-
-def _make_reference(target: Any) -> Any:
-    return weakref.ref(target) if target is not None else _nothing  # Called, a dead reference gives None.
-
-
-def _make_method_reference(method: Any) -> Any:
-    return weakref.WeakMethod(method) if method is not None else _nothing
 
 
 # --- events, whose numbers count in all models of a process together

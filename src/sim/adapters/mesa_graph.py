@@ -1,0 +1,37 @@
+"""The functions that recorded states of Mesa models name: this module's name and theirs are part of those tapes.
+
+A state of a Mesa model holds pickled objects, and a pickle names functions by module. The bytes are hashed, so that a
+new name would also make every older recording differ.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+
+def _make_array(dtype: str, shape: tuple[int, ...], order: Any, content: bytearray) -> Any:
+    made = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
+    return made.reshape(shape, order=order).copy(order)
+
+
+def _make_view(base: Any, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Any:
+    return np.ndarray(shape, dtype, base, offset, strides)
+
+
+def _make_empty(kind: type) -> Any:
+    return object.__new__(kind)
+
+
+def _nothing() -> None:
+    return None
+
+
+def _make_reference(target: Any) -> Any:
+    return weakref.ref(target) if target is not None else _nothing  # Called, a dead reference gives None.
+
+
+def _make_method_reference(method: Any) -> Any:
+    return weakref.WeakMethod(method) if method is not None else _nothing
