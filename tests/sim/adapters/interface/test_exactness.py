@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sim.kernel.exactness import Level
 
 gymnasium = pytest.importorskip("gymnasium")
 
+sys.path.insert(0, str(Path(__file__).parent))  # For --sim.
 import environments as zoo  # noqa: E402
 
 pytestmark = pytest.mark.share(0.3)
@@ -250,7 +252,7 @@ def test_check_holds_a_simulation_to_the_level_that_it_declares(capsys: pytest.C
         ("RoundingByChance", 1, "level canonical NOT kept"),
     ):
         with pytest.raises(SystemExit) as ended:
-            main(["check", f"test_levels:{name}", "--ticks", "20", "--seeds", "2"])
+            main(["check", f"test_exactness:{name}", "--ticks", "20", "--seeds", "2"])
         assert ended.value.code == code
         assert said in capsys.readouterr().out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ pytest.importorskip("networkx")
 
 import mesa
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
 from going_on import Case, prove
 from mesa.discrete_space import CellAgent, Network, OrthogonalMooreGrid, PropertyLayer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ pytest.importorskip("mujoco")
 
 import mujoco
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
 from going_on import Case, prove
 
 import recorder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import warnings
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +15,8 @@ pytest.importorskip("pygame")
 
 import gymnasium
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
 from going_on import Case, prove
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
