@@ -21,6 +21,7 @@ from replayer.show import tick_range
 from replayer.spooled_events import events_again
 from replayer.tape import Tape
 from replayer.timeline import Timeline
+from sim.extras import missing_package
 
 CURVES = ("populations", "energies", "deaths", "defences")
 PICTURES = (".png", ".svg", ".pdf")
@@ -83,7 +84,7 @@ def export(
             return _export_events(path, output, sim, as_json=as_json)
         return _export_telemetry(path, output, as_json=as_json)
     except ModuleNotFoundError:
-        raise _missing("writing Parquet", "pyarrow", "parquet") from None
+        raise UsageError(missing_package("writing Parquet", "pyarrow", "parquet")) from None
 
 
 def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
@@ -190,7 +191,7 @@ def load_drawing() -> ModuleType:
     try:
         import replayer.plot  # noqa: PLC0415 - matplotlib is an extra, and takes long to import
     except ModuleNotFoundError:
-        raise _missing("drawing", "matplotlib", "plot") from None
+        raise UsageError(missing_package("drawing", "matplotlib", "plot")) from None
     return replayer.plot
 
 
@@ -203,7 +204,3 @@ def _layers(path: Path, tick: int, sim: str | None) -> tuple[int, dict[str, Any]
         if world is not None and world.layers is not None:
             return reached, dict(world.layers(run.tape.meta["world"]["config"], snapshot))
     return reached, {name: snapshot[name] for name in snapshot if snapshot[name].ndim == 2}
-
-
-def _missing(what: str, package: str, extra: str) -> UsageError:
-    return UsageError(f"{what} needs {package}: pip install 'simulation-flight-recorder[{extra}]'")

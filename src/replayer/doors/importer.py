@@ -18,7 +18,7 @@ from cyclopts import App, Parameter
 
 from recorder.console import SAME, run_app
 from replayer.choosing import ready_tape
-from replayer.doors.door_command import missing_package
+from replayer.doors.door_command import missing_viewer_package
 from replayer.doors.source import Source, Wanted
 from replayer.show import plain_text
 from replayer.tape import Tape
@@ -52,7 +52,7 @@ def import_tape(*words: Annotated[str, Parameter(show=False, allow_leading_hyphe
     try:
         from replayer.doors.rerun_file import stream_rerun  # noqa: PLC0415 - an extra, and takes long to import
     except ModuleNotFoundError:
-        raise missing_package(".rrd") from None
+        raise missing_viewer_package(".rrd") from None
     with ready_tape(given.path) as tape, _own_stdout() as output:
         stream_rerun(
             _source(tape),
