@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -52,10 +53,11 @@ def check_sdist(sdist: Path, folder: Path) -> Path:
         archive.extractall(folder, filter="data")
     unpacked = folder / sdist.name.removesuffix(".tar.gz")
     held = files_below(unpacked) - {"PKG-INFO"}
-    if (ROOT / ".git").exists():
+    has_git = (ROOT / ".git").exists()  # This script runs in an unpacked sdist, too.
+    if has_git:
         tracked = run(ROOT, "git", "ls-files", "-z").split("\0")[:-1]
         expect_same(held, {path for path in tracked if (ROOT / path).exists()}, f"{sdist.name} and git")
-    print(f"sdist: {len(held):,} files, those that git tracks")
+    print(f"sdist: {len(held):,} files{', those that git tracks' if has_git else ''}")
     return unpacked
 
 
@@ -112,6 +114,10 @@ def use_wheel(wheel: Path, folder: Path) -> None:
     shell("replay export run.tape --events -o events.parquet")
     assert (work / "events.parquet").read_bytes().startswith(b"PAR1")
     print(f"missing package: the command it prints helps: {found[1]}")
+    for extra in PROJECT["optional-dependencies"].keys() - {"all"}:
+        command = shell(f"python -c 'from sim.extras import install_command as command; print(command(\"{extra}\"))'")
+        named = {package_name(word) for word in shlex.split(command)[2:]}
+        assert named == {package_name(word) for word in PROJECT["optional-dependencies"][extra]}, (extra, command)
 
 
 def run_tests(unpacked: Path) -> None:
@@ -128,6 +134,11 @@ def run_tests(unpacked: Path) -> None:
     passed = run(unpacked, *pytest, *SAMPLE, PYTHONPATH=source).strip().splitlines()[-1]
     assert re.fullmatch(r"\d+ passed\b.*", passed), passed
     print(f"sdist: {passed}: {' '.join(SAMPLE)}")
+
+
+def package_name(requirement: str) -> str:
+    """With its extras and without its bounds, whose order a build may change."""
+    return re.split(r"[<>=!~]", requirement)[0]
 
 
 def files_below(folder: Path) -> set[str]:
