@@ -5,6 +5,7 @@
 # make test-pythons   the tests on every Python from 3.11 that is installed here
 # make test-exact     only those tests on every Python from 3.11 that depend on it most: hashes, golden tapes, forks
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
+# make test-wheel     build sdist and wheel; use the wheel in a new environment, run tests from the sdist
 # make bench  what recording costs and how that grows, beside its peers, and the targets; BENCH=--quick: in minutes
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ DEMO_TAPE := recordings/demo.tape
 # The tests start many processes: none of them shall compile all modules anew, whatever is set outside.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-pythons test-exact test-oldest lint bench clean
+.PHONY: demo test test-long test-pythons test-exact test-oldest test-wheel lint bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -44,6 +45,10 @@ test-exact:
 
 test-oldest:
 	tools/test_oldest.sh
+
+test-wheel: $(VENV)/.tested
+	$(BIN)/pip install --quiet --group release
+	$(BIN)/python tools/test_wheel.py
 
 lint: $(VENV)/.linted
 	$(BIN)/ruff format --check .

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,14 @@ def test_the_tests_that_the_pages_name_exist() -> None:
 
     assert len(named) > 10
     assert named <= defined
+
+
+def test_the_pythons_in_the_metadata_are_those_that_are_tested() -> None:
+    """The classifiers name the versions that tools/test_pythons.sh runs, and no others."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    script = (ROOT / "tools" / "test_pythons.sh").read_text(encoding="utf-8")
+    (versions,) = re.findall(r"^for version in (.+); do$", script, re.MULTILINE)
+    named = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", one) for one in project["classifiers"]]
+
+    assert [found[1] for found in named if found] == versions.split()
+    assert project["requires-python"] == f">={versions.split()[0]}"

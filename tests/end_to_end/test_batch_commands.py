@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import replayer.commands.main
 from recorder.scenarios import sweep
 from recorder.scenarios.batch import Job, RunRecord, run_job
 from replayer import Tape
+from sim.extras import missing_package
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -223,3 +225,23 @@ def test_comparing_with_what_is_no_sweep(capsys: pytest.CaptureFixture[str], con
     assert_one_line(capsys.readouterr(), "one holds a batch that has not finished")
     assert run(recorder.commands.main.main, "batch tiny.toml -o two") == 2
     assert_one_line(capsys.readouterr(), "two/manifest.json is ")
+
+
+def test_without_their_packages_pictures_and_tables_are_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is done without its picture, and says so; a table or a picture that was asked for is exit code 2."""
+    for name in ("matplotlib", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("replayer.plot", "matplotlib.figure"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    assert run(recorder.cli.main, BATCH) == 0
+    said = capsys.readouterr().out
+    assert missing_package("  drawing survival curves", "matplotlib", "plot") in said.splitlines()
+    assert "pip install 'matplotlib>=3.8'" in said
+    tape = "runs/run-00000.tape"
+    assert run(replayer.cli.main, f"export {tape} --events -o events.parquet") == 2
+    assert_one_line(capsys.readouterr(), missing_package("writing Parquet", "pyarrow", "parquet"))
+    assert run(replayer.cli.main, f"plot {tape} -o curves.png") == 2
+    assert_one_line(capsys.readouterr(), missing_package("drawing", "matplotlib", "plot"))

@@ -27,6 +27,7 @@ from recorder.scenarios.shrink_batch import Smaller, first_violations, make_smal
 from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, groups_of, summary_lines, survival_of
 from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs, with_tape
 from recorder.text import counted
+from sim.extras import missing_package
 from sim.scenario.config.load import Scenario, load_scenario
 
 Output = Annotated[
@@ -320,7 +321,7 @@ def _say_more(records: list[RunRecord], folder: Path) -> None:
     except OSError as error:
         say_aside(f"warning: {folder}: no survival curves: {error.strerror}")
     except ImportError:
-        say("  survival curves need matplotlib: pip install 'simulation-flight-recorder[plot]'")
+        say("  " + missing_package("drawing survival curves", "matplotlib", "plot"))
     bad = next((record for record in records if record.violations and record.tape is not None), None)
     if bad is not None:
         say(f"next: replay seek {bad.tape} --tick {bad.violations[0][1]}")

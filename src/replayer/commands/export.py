@@ -23,6 +23,7 @@ from replayer.export.tables import FORMATS, write_table
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import tick_range
+from sim.extras import missing_package
 
 CURVES = ("populations", "energies", "deaths", "defences")
 PICTURES = (".png", ".svg", ".pdf")
@@ -85,7 +86,7 @@ def export(
             return _export_events(path, output, sim, as_json=as_json)
         return _export_telemetry(path, output, as_json=as_json)
     except ModuleNotFoundError:
-        raise _missing("writing Parquet", "pyarrow", "parquet") from None
+        raise UsageError(missing_package("writing Parquet", "pyarrow", "parquet")) from None
 
 
 def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
@@ -192,7 +193,7 @@ def load_drawing() -> ModuleType:
     try:
         import replayer.export.plot  # noqa: PLC0415 - matplotlib is an extra, and takes long to import
     except ModuleNotFoundError:
-        raise _missing("drawing", "matplotlib", "plot") from None
+        raise UsageError(missing_package("drawing", "matplotlib", "plot")) from None
     return replayer.export.plot
 
 
@@ -205,7 +206,3 @@ def _layers(path: Path, tick: int, sim: str | None) -> tuple[int, dict[str, Any]
         if world is not None and world.layers is not None:
             return reached, dict(world.layers(run.tape.meta["world"]["config"], snapshot))
     return reached, {name: snapshot[name] for name in snapshot if snapshot[name].ndim == 2}
-
-
-def _missing(what: str, package: str, extra: str) -> UsageError:
-    return UsageError(f"{what} needs {package}: pip install 'simulation-flight-recorder[{extra}]'")

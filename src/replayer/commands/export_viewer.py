@@ -22,6 +22,7 @@ from replayer.export.viewers.tick_range import Source, Tell, Wanted
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range
+from sim.extras import missing_package
 from sim.kernel.registry import UnknownWorldError
 
 DOORS = {".rrd": ("Rerun files", "rerun-sdk", "rerun"), ".mcap": ("MCAP files", "mcap", "mcap")}
@@ -112,14 +113,14 @@ def _writer(suffix: str, tick_seconds: float | None) -> Write:
             return write_rerun
         from replayer.export.viewers.mcap import Clock, write_mcap  # noqa: PLC0415 - likewise
     except ModuleNotFoundError:
-        raise missing_package(suffix) from None
+        raise missing_viewer_package(suffix) from None
     return lambda source, output, tell: write_mcap(source, output, tell, Clock.of_seconds(tick_seconds or 1.0))
 
 
-def missing_package(suffix: str) -> UsageError:
-    """What to install for files of this kind."""
-    what, package, extra = DOORS[suffix]
-    return UsageError(f"writing {what} needs {package}: pip install 'simulation-flight-recorder[{extra}]'")
+def missing_viewer_package(suffix: str) -> UsageError:
+    """The error that names the package for files of this kind, and the command that installs it."""
+    files, package, extra = DOORS[suffix]
+    return UsageError(missing_package(f"writing {files}", package, extra))
 
 
 def _facts(source: Source, output: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from cyclopts import App, Parameter
 from recorder.console.app import run_app
 from recorder.exit_codes import SAME
 from replayer.commands.arguments import ready_tape
-from replayer.commands.export_viewer import missing_package
+from replayer.commands.export_viewer import missing_viewer_package
 from replayer.export.viewers.tick_range import Source, Wanted
 from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.tape.tape import Tape
@@ -53,7 +53,7 @@ def import_tape(*words: Annotated[str, Parameter(show=False, allow_leading_hyphe
     try:
         from replayer.export.viewers.rerun import stream_rerun  # noqa: PLC0415 - an extra, and takes long to import
     except ModuleNotFoundError:
-        raise missing_package(".rrd") from None
+        raise missing_viewer_package(".rrd") from None
     with ready_tape(given.path) as tape, _own_stdout() as output:
         stream_rerun(
             _source(tape),

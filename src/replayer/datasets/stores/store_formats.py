@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.worker import Task
+from sim.extras import missing_package
 
 FileFormat = Literal["parquet", "arrow", "zarr", "minari"]
 PARTS_FORMAT = "arrow"  # Of the parts of a store: it can be mapped into memory as it is.
@@ -57,7 +58,7 @@ def find_store(file_format: str) -> Store | None:
     missing = next((name for name in _NEEDS[file_format] if importlib.util.find_spec(name) is None), None)
     if missing is not None:
         extra = _EXTRAS.get(file_format, file_format)
-        raise ExtractionError(f"this needs {missing}: pip install 'simulation-flight-recorder[{extra}]'")
+        raise ExtractionError(missing_package(f"the format {file_format}", missing, extra))
     if file_format == "zarr":
         from replayer.datasets.stores import zarr as zarr_store  # noqa: PLC0415 - an extra, which takes a while to import
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from sim.extras import missing_package
+
 ENTRY_POINT_GROUP = "sim.adapters"
 
 
@@ -70,10 +72,8 @@ def adapter_named(name: str) -> Adapter:
             try:
                 found = point.load()
             except ModuleNotFoundError as error:
-                raise NoAdapterError(
-                    f"the adapter {name!r} needs the package {error.name!r}, which is not installed: "
-                    f"pip install 'simulation-flight-recorder[{name}]'"
-                ) from None
+                package = f"the package {error.name!r}, which is not installed"
+                raise NoAdapterError(missing_package(f"the adapter {name!r}", package, extra=name)) from None
             if not isinstance(found, Adapter):
                 raise TypeError(f"the entry point {name} leads to {type(found).__name__}, not to an Adapter")
             return found

@@ -18,6 +18,7 @@ from replayer.datasets import worker as work
 from replayer.datasets.dataset import DatasetError
 from replayer.datasets.request import ExtractionError
 from sim import Field, RandomStream, Schema, State
+from sim.extras import missing_package
 
 from oracle.command_lines import assert_one_line, files, run
 from oracle.live_runs import Live, look_at
@@ -312,7 +313,7 @@ def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, m
         assert_one_line(capsys.readouterr(), text)
     monkeypatch.setitem(sys.modules, "h5py", None)
     assert run(main, f"{start} {view} {gain} {agents} {pull}") == 2
-    assert_one_line(capsys.readouterr(), "this needs h5py: pip install 'simulation-flight-recorder[minari]'")
+    assert_one_line(capsys.readouterr(), missing_package("the format minari", "h5py", "minari"))
 
 
 def test_lists_of_a_world_are_refused(tmp_path: Path) -> None:

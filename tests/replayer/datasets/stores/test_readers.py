@@ -356,9 +356,7 @@ def test_a_format_that_there_is_not(runs: Any, tmp_path: Path, monkeypatch: Any)
     with pytest.raises(ExtractionError, match=r"^there is no format csv; formats: parquet, arrow, zarr, minari$"):
         replayer.extract(runs[0][0], tmp_path / "set", world=Kinds, file_format="csv")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        ExtractionError, match=r"^this needs pyarrow: pip install 'simulation-flight-recorder\[parquet]'$"
-    ):
+    with pytest.raises(ExtractionError, match=r"^the format parquet needs pyarrow: (uv )?pip install 'pyarrow>=15'$"):
         replayer.extract(runs[0][0], tmp_path / "set", world=Kinds, tables="states")
     assert not files(tmp_path)
 

@@ -16,6 +16,7 @@ from replayer.datasets import plan
 from replayer.datasets import worker as work
 from replayer.datasets.dataset import DatasetError
 from replayer.datasets.request import ExtractionError
+from sim.extras import missing_package
 
 from oracle.command_lines import assert_one_line, files, run
 from oracle.live_runs import Live, record_live
@@ -192,7 +193,7 @@ def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, m
         assert_one_line(capsys.readouterr(), text)
     monkeypatch.setitem(sys.modules, "zarr", None)
     assert run(main, f"{start} --table states") == 2
-    assert_one_line(capsys.readouterr(), "this needs zarr: pip install 'simulation-flight-recorder[zarr]'")
+    assert_one_line(capsys.readouterr(), missing_package("the format zarr", "zarr", "zarr"))
 
 
 def test_others_read_its_tables(runs: Any, tmp_path: Path, capsys: Any) -> None:

@@ -16,6 +16,7 @@ import simulation_flight_recorder
 from recorder import Recorder
 from recorder.format.blocks import block, file_header
 from sim import find_world
+from sim.extras import missing_package
 from sim.worlds.meadow import Meadow
 
 from oracle.command_lines import TINY
@@ -182,8 +183,7 @@ def test_without_the_package_it_is_named(tape: Path) -> None:
     done = started(tape, before="import sys; sys.modules['rerun'] = None; ")
 
     assert (done.returncode, done.stdout) == (2, b"")
-    said = b"error: writing Rerun files needs rerun-sdk: pip install 'simulation-flight-recorder[rerun]'\n"
-    assert done.stderr == said
+    assert done.stderr.decode() == f"error: {missing_package('writing Rerun files', 'rerun-sdk', 'rerun')}\n"
 
 
 def test_a_viewer_that_goes_away_is_no_failure(tape: Path) -> None:

@@ -19,6 +19,7 @@ from recorder.format.blocks.block import Kind
 from replayer import Tape
 from replayer.commands.main import main
 from sim import find_world
+from sim.extras import missing_package
 
 import oracle.shown_world
 from oracle.command_lines import TINY, assert_one_line, run
@@ -267,6 +268,4 @@ def test_without_the_package_it_is_named(
     monkeypatch.setitem(sys.modules, "mcap.writer", None)
 
     assert run(main, f"export {shapes[0]} {SIM} -o {tmp_path}/a.mcap") == 2
-    assert_one_line(
-        capsys.readouterr(), "writing MCAP files needs mcap: pip install 'simulation-flight-recorder[mcap]'"
-    )
+    assert_one_line(capsys.readouterr(), missing_package("writing MCAP files", "mcap", "mcap"))

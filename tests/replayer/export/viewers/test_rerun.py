@@ -18,6 +18,7 @@ from replayer import Tape
 from replayer.commands.main import main
 from replayer.export.viewers import tick_range as source
 from sim import find_world
+from sim.extras import missing_package
 
 from oracle.command_lines import TINY, assert_one_line, run
 from oracle.live_runs import Live, look_at, record_live
@@ -233,9 +234,7 @@ def test_without_the_package_it_is_named(
     monkeypatch.setitem(sys.modules, "rerun", None)
 
     assert run(main, f"export {shapes[0]} {SIM} -o {tmp_path}/a.rrd") == 2
-    assert_one_line(
-        capsys.readouterr(), "writing Rerun files needs rerun-sdk: pip install 'simulation-flight-recorder[rerun]'"
-    )
+    assert_one_line(capsys.readouterr(), missing_package("writing Rerun files", "rerun-sdk", "rerun"))
 
 
 def test_a_disk_that_refuses_is_told(shapes: tuple[Path, Live], tmp_path: Path) -> None:

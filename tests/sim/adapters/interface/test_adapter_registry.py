@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,19 @@ class Turner:
 ADAPTER = Adapter("toyland", ToySimulation, Turner, lambda _: toyland.Toy())
 """
 
+MISSING = """
+import sys
+
+sys.modules["mujoco"] = None
+from sim.adapters.registry import NoAdapterError, adapter_named
+
+for name in ("mujoco", "toyland"):
+    try:
+        adapter_named(name)
+    except NoAdapterError as error:
+        print(error)
+"""
+
 
 def test_a_package_of_somebody_elses_brings_its_adapter(tmp_path: Path) -> None:
     """Found by its entry point, recorded in one line, replayed without a word, and no other package imported."""
@@ -83,3 +97,23 @@ def test_what_there_is_none_for_is_told() -> None:
     assert adapter_for(3) is None
     with pytest.raises(NoAdapterError, match=r"no adapter named 'os' is installed; installed: .*gymnasium"):
         adapter_named("os")
+
+
+def test_an_adapter_whose_package_is_missing_names_it(tmp_path: Path) -> None:
+    """With the command that installs it, if the adapter is ours; no command is known for those of other packages."""
+    meta = tmp_path / "toyland-1.0.dist-info"
+    meta.mkdir()
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: toyland\nVersion: 1.0\n")
+    (meta / "entry_points.txt").write_text("[sim.adapters]\ntoyland = toyland_tapes:ADAPTER\n")
+    finished = subprocess.run(
+        [sys.executable, "-c", MISSING], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
+    )  # fmt: skip
+
+    assert finished.stderr == ""
+    ours, others = finished.stdout.splitlines()
+    assert re.fullmatch(
+        r"the adapter 'mujoco' needs the package 'mujoco', which is not installed: (uv )?pip install 'mujoco>=3\.2'",
+        ours,
+    )
+    assert others == "the adapter 'toyland' needs the package 'toyland_tapes', which is not installed"
