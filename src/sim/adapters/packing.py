@@ -93,7 +93,7 @@ class StepPacker:
 
     Attributes:
         before: what each attribute was when the packer was made, by the names of its layer and its own.
-        moving_rest: what in the rest may move at any step.
+        moving_rest: full names of what in the rest may move at any step.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class StepPacker:
     ) -> None:
         """is_restless: whether an attribute is expected to move. detached: layers whose arrays are copies in truth."""
         self.before: dict[tuple[str, str], Any] = {}
-        self.moving_rest: list[tuple[str, str]] = []
+        self.moving_rest: set[str] = set()
         self.arena = state.arena
         self._watches: list[_Watch] = []
         self._moving_cells: list[_Cell] = []
@@ -254,7 +254,7 @@ class StepPacker:
                 continue  # Looked at, each, when they are copied.
             if is_restless(key, one) or (one.category == "rest" and not _is_immutable(value)):
                 if one.category in ("rest", "member"):
-                    self.moving_rest.append(key)
+                    self.moving_rest.add(f"{layer}.{one.name}")
             elif is_quiet_by_equality(value):
                 equal.append(one.name)
             else:
