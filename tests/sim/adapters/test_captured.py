@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -160,6 +161,36 @@ STALE: dict[str, tuple[dict[str, Any], dict[int, Change]]] = {
         },
     ),
 }
+
+
+def reshaped(one: Any) -> None:
+    """Set the shape of an array in place."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Of NumPy from 2.5 on.
+        one.grid.shape = (2, 3)
+
+
+def with_another_dict(one: Any) -> None:
+    """Give an object another dict for its attributes, as some do that go back to what they saved."""
+    one.__dict__ = {**copy.deepcopy(vars(one)), "mode": 7}
+
+
+EQUAL: dict[str, tuple[dict[str, Any], dict[int, Change]]] = {
+    "a truth value that becomes a number": ({"on": False}, {13: sets(on=0), 20: sets(on=0.0), 23: sets(on=True)}),
+    "a truth value of NumPy's": ({"on": np.True_}, {3: sets(on=np.False_), 13: sets(on=False), 20: sets(on=np.True_)}),
+    "a number that becomes one of NumPy's": ({"x": 0.5}, {13: sets(x=np.float64(0.5)), 20: sets(x=np.float32(0.5))}),
+    "a number that becomes an array of it": ({"x": 0.5}, {13: sets(x=np.array([0.5]))}),
+    "a text that becomes one of NumPy's": ({"name": "a"}, {13: sets(name=np.str_("a"))}),
+    "an array whose shape is set": ({"grid": np.arange(6)}, {13: reshaped}),
+    "an object that has another dict": ({"mode": 1}, {13: with_another_dict, 20: sets(mode=8)}),
+}
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_an_equal_value_of_another_kind_is_another_value(case: str, tmp_path: Path) -> None:
+    """It is what the next step may treat otherwise."""
+    initial, script = EQUAL[case]
+    record_and_seek(tmp_path / "run.tape", initial, script, ticks=40, every=8, seeks=range(41))
 
 
 @pytest.mark.parametrize("case", STALE)
