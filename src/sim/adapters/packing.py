@@ -151,28 +151,13 @@ class StepPacker:
         for watch in self._watches:
             if watch.has_moved():
                 return False
-        if not self._pack_cells():
-            return False
-        parts = self._parts
-        for array in self._arrays:
-            value = array.attributes[array.name]
-            if value is not array.value:
-                if not self._is_like(array, value):
-                    return False
-                array.value = value
-                if array.part is not None:
-                    parts[array.part] = value
-            elif value.shape != array.shape or value.dtype is not array.dtype:
-                return False  # NumPy lets both be set.
-            if array.part is None:
-                array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
-        for attributes, name, generator, part in self._generators:
-            if attributes[name] is not generator:
+        try:
+            if not (self._pack_cells() and self._pack_arrays() and self._pack_generators()):
                 return False
-            if part is not None:
-                parts[part] = pcg_bytes(generator)
-        parts[0] = steps.to_bytes(8, "little")
-        self._memory[self._start : self._end] = b"".join(parts)
+        except KeyError:
+            return False  # An attribute has gone, and another one has come, so that their number is the same.
+        self._parts[0] = steps.to_bytes(8, "little")
+        self._memory[self._start : self._end] = b"".join(self._parts)
         return True
 
     def _pack_cells(self) -> bool:
@@ -180,6 +165,29 @@ class StepPacker:
             value = cell.attributes[cell.name]
             if value is not cell.value and not self._write(cell, value):
                 return False
+        return True
+
+    def _pack_arrays(self) -> bool:
+        for array in self._arrays:
+            value = array.attributes[array.name]
+            if value is not array.value:
+                if not self._is_like(array, value):
+                    return False
+                array.value = value
+                if array.part is not None:
+                    self._parts[array.part] = value
+            elif value.shape != array.shape or value.dtype is not array.dtype:
+                return False  # NumPy lets both be set.
+            if array.part is None:
+                array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
+        return True
+
+    def _pack_generators(self) -> bool:
+        for attributes, name, generator, part in self._generators:
+            if attributes[name] is not generator:
+                return False
+            if part is not None:
+                self._parts[part] = pcg_bytes(generator)
         return True
 
     def pack_all(self, steps: int) -> bool:

@@ -11,10 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recorder
 import replayer
 from sim.adapters import adapt, fields
+from sim.kernel.simulation import restore
 
 MUTABLE = (list, dict, set, np.ndarray, np.random.Generator)
 
@@ -193,6 +196,18 @@ def test_an_equal_value_of_another_kind_is_another_value(case: str, tmp_path: Pa
     record_and_seek(tmp_path / "run.tape", initial, script, ticks=40, every=8, seeks=range(41))
 
 
+@pytest.mark.parametrize("value", [0, np.zeros(3), np.random.default_rng(1), [1]], ids=["cell", "array", "rng", "list"])
+def test_an_attribute_that_gives_way_to_another_one(value: Any, tmp_path: Path) -> None:
+    """The object has as many attributes as before, and one of them is missed."""
+
+    def change(one: Any) -> None:
+        del one.a
+        one.e = 1
+
+    script = {t: sets(a=t) for t in range(1, 9)} if isinstance(value, int) else {}
+    record_and_seek(tmp_path / "run.tape", {"a": value}, {**script, 13: change}, ticks=24, every=8, seeks=range(25))
+
+
 @pytest.mark.parametrize("case", STALE)
 def test_a_seek_gives_what_a_plain_loop_had(case: str, tmp_path: Path) -> None:
     """Where only one attribute of several moves, moves back, or becomes shared."""
@@ -233,3 +248,86 @@ def test_gymnasiums_toys_with_a_seed_for_each_episode_verify(name: str, seed: in
         for tick in (600, 40, 333):
             run.seek(tick)
             assert run.simulation.last.observation == results[tick - 1][0]
+
+
+# --- any changes at all
+
+NUMBERS = st.sampled_from((0, 1, -1, True, False, None, 0.0, -0.0, 0.5, 1 << 70, 1.0, float("nan"), np.float64(0.5),
+                           np.int64(1), np.float32(0.5), np.True_, "a", "x" * 700, b"a", np.str_("a"), (1, 2), (True, 2)))  # fmt: skip
+ARRAYS = st.sampled_from((np.zeros(3), np.zeros((2, 2)), np.ones(3), np.zeros(3, np.int64), np.zeros(600)))
+PLAIN = st.one_of(
+    NUMBERS,
+    ARRAYS,
+    st.lists(st.integers(0, 1) | st.sampled_from((True, 0.0)), min_size=1, max_size=3),
+    st.dictionaries(st.sampled_from("kl"), st.integers(0, 1) | st.lists(st.integers(0, 1), max_size=2), min_size=1),
+    st.lists(ARRAYS, max_size=2),
+)
+NAMES = ("a", "b", "c", "d")
+INSIDE = st.sampled_from(NAMES)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[Any, ...]:
+    """One change: what kind, of which attribute, with what."""
+    kind = draw(
+        st.sampled_from(("set", "put", "put", "put", "back", "back", "alias", "hold", "copy", "delete", "grow", "many"))
+    )
+    return kind, draw(INSIDE), draw(INSIDE), draw(PLAIN if kind == "set" else st.integers(0, 1))
+
+
+def make_change(one: Any, kind: str, name: str, other: str, value: Any) -> None:
+    """Make a change; one that does not fit what the attribute is now changes nothing."""
+    mine = vars(one)
+    now = mine.get(name)
+    if kind == "set":
+        mine[name] = copy.deepcopy(value)
+    elif kind == "put" and isinstance(now, list | np.ndarray) and len(now):
+        now[0] = value
+    elif kind == "put" and isinstance(now, dict):
+        now["k"] = value
+    elif kind == "back" and isinstance(now, list | np.ndarray) and len(now):
+        now[0] = 0  # The value that most lists begin with.
+    elif kind == "alias" and other in mine:
+        mine[name] = mine[other]
+    elif kind == "hold" and isinstance(now, list) and isinstance(mine.get(other), np.ndarray):
+        now[:] = [mine[other]]
+    elif kind == "copy" and other in mine:
+        mine[name] = copy.deepcopy(mine[other])
+    elif kind == "delete":
+        mine.pop(name, None)
+    elif kind == "grow" and isinstance(now, list):
+        now.extend([value] * 90)
+    elif kind == "many":
+        mine["e"] = value + mine.get("e", 0)
+
+
+@given(
+    initial=st.fixed_dictionaries(dict.fromkeys(NAMES, PLAIN)),
+    script=st.lists(st.lists(changes(), max_size=3), min_size=4, max_size=24),
+    data=st.data(),
+)
+def test_whatever_changes_a_load_gives_what_a_plain_loop_had(initial: Any, script: Any, data: st.DataObject) -> None:
+    """Loaded into used and into new objects, and continued from there: attributes, types, sharing and hashes."""
+
+    def make() -> Any:
+        scripted = {
+            tick: (lambda one, tick=tick: [make_change(one, *change) for change in script[tick - 1]])
+            for tick in range(1, len(script) + 1)
+        }
+        return adapt(Scripted(initial, scripted), fields())
+
+    live = make()
+    truth, states, hashes = [copy.deepcopy(vars(live.subject))], [live.state.snapshot()], [live.state.hash()]
+    for _ in script:
+        live.step(None)
+        truth.append(copy.deepcopy(vars(live.subject)))
+        states.append(live.state.snapshot())
+        hashes.append(live.state.hash())
+    for subject in (live, make()):
+        for start in data.draw(st.lists(st.integers(0, len(script)), min_size=1, max_size=4), label="loads"):
+            restore(subject, states[start])
+            assert_attributes(subject.subject, truth[start], start)
+            for tick in range(start + 1, min(start + 6, len(script)) + 1):
+                subject.step(None)
+                assert_attributes(subject.subject, truth[tick], tick)
+                assert subject.state.hash() == hashes[tick], f"loaded at tick {start}: another hash at tick {tick}"
