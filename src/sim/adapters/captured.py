@@ -151,11 +151,9 @@ class CapturedState:
         packer = self._packer
         if not packer.pack(steps):
             self._refresh()
-            return
-        if self._moving_rest and not self._write_rest():
-            return
-        if self._trusted:
+        elif (not self._moving_rest or self._write_rest()) and self._trusted:
             self._write_blob(TRUSTED, self._pickled())
+        # After a refresh, too: in a run that was loaded there may be none at this step.
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
             self._check_constants()
 
@@ -192,8 +190,8 @@ class CapturedState:
 
     def _refresh(self) -> None:
         """Look at everything anew. Raises NotCapturedError."""
-        before = self._learn(self._note_what_moved())
-        structure, self.objects = self._surveyor.survey(self._layers, before)
+        replaced = self._note_what_moved()
+        structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced))
         if structure.encode() == self.structure.encode():
             self.structure = structure
             self._find_all()
@@ -201,6 +199,9 @@ class CapturedState:
             self._write_everything()
             return
         self._refuse_new_unknowns(structure)
+        changed = self._changed_constants(replaced)
+        if changed:  # Otherwise the new arena would take them for what they had always been.
+            structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced | changed))
         self.structure = structure
         self._lay_out()
 
@@ -247,24 +248,30 @@ class CapturedState:
         )
 
     def _check_constants(self) -> None:
+        moved = self._changed_constants(set())
+        if moved:
+            self.structure, self.objects = self._surveyor.survey(self._layers, self._learn(moved))
+            self._lay_out()
+
+    def _changed_constants(self, replaced: set[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which of the large containers have changed in place, of which the user is warned. Raises NotCapturedError."""
+        names = {full: key for full, key in self._constant_names.items() if key not in replaced}
         try:
-            if self._encoded_constants() == self._constants:
-                return
+            if not replaced and self._encoded_constants() == self._constants:
+                return set()
+            now = {full: encode_value(vars(self.objects[layer])[name]) for full, (layer, name) in names.items()}
         except NotPlainError as error:
             raise NotCapturedError(f"{error}, inside of what was taken not to change. {self._choices}") from None
-        before = decode_value(self._constants)
-        moved = set()
-        for full, (layer, name) in self._constant_names.items():
-            if encode_value(vars(self.objects[layer])[name]) != encode_value(before[full]):
-                moved.add((layer, name))
-                warnings.warn(
-                    f"{full} was taken not to change and has changed in the last {CONSTANT_CHECK_STEPS} steps: "
-                    "it is saved at each step from now on; a seek into these steps may not be exact",
-                    CapturedWarning,
-                    stacklevel=4,
-                )
-        self.structure, self.objects = self._surveyor.survey(self._layers, self._learn(moved))
-        self._lay_out()
+        before = decode_value(self._constants) if names else {}
+        moved = {names[full] for full, encoded in now.items() if encoded != encode_value(before[full])}
+        for layer, name in sorted(moved):
+            warnings.warn(
+                f"{layer}.{name} was taken not to change and has changed in the last {CONSTANT_CHECK_STEPS} steps: "
+                "it is saved at each step from now on; a seek into these steps may not be exact",
+                CapturedWarning,
+                stacklevel=4,
+            )
+        return moved
 
     # --- laying out
 

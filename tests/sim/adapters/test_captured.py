@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import recorder
 import replayer
 from sim.adapters import adapt, fields
+from sim.adapters.captured import CapturedWarning
 from sim.kernel.simulation import restore
 
 MUTABLE = (list, dict, set, np.ndarray, np.random.Generator)
@@ -331,3 +332,41 @@ def test_whatever_changes_a_load_gives_what_a_plain_loop_had(initial: Any, scrip
                 subject.step(None)
                 assert_attributes(subject.subject, truth[tick], tick)
                 assert subject.state.hash() == hashes[tick], f"loaded at tick {start}: another hash at tick {tick}"
+
+
+def test_a_large_list_that_changes_before_the_arena_is_made_again_is_warned_of() -> None:
+    """It is not taken for what it had always been because another attribute is new; from then on it is saved."""
+    script = {
+        10: lambda one: one.table.__setitem__(0, 1),
+        20: sets(new=1),
+        21: lambda one: one.table.__setitem__(1, 1),
+    }
+    initial = {"table": [0] * 300}
+    subject = adapt(Scripted(initial, script), fields())
+    states, truth = stepped(subject, 19)
+    with pytest.warns(CapturedWarning, match=r"Scripted\.table was taken not to change"):
+        more = stepped(subject, 11)
+    states, truth = states + more[0], truth + more[1]
+    copied = adapt(Scripted(initial, script), fields())
+    for tick in range(20, 31):
+        restore(copied, states[tick - 1])
+        assert_attributes(copied.subject, truth[tick - 1], tick)
+
+
+def stepped(subject: Any, steps: int) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Its states and its attributes after each of so many steps."""
+    states, truth = [], []
+    for _ in range(steps):
+        subject.step(None)
+        states.append(subject.state.snapshot())
+        truth.append(copy.deepcopy(vars(subject.subject)))
+    return states, truth
+
+
+@pytest.mark.parametrize("last", [{}, {256: sets(mode=1)}], ids=["as ever", "written again"])
+def test_large_lists_are_compared_at_a_step_that_writes_all_anew_too(last: dict[int, Change]) -> None:
+    """What is found must not depend on how much of a run is loaded."""
+    script: dict[int, Change] = {10: lambda one: one.table.__setitem__(0, 1), **last}
+    subject = adapt(Scripted({"table": [0] * 300, "mode": 0}, script), fields())
+    with pytest.warns(CapturedWarning, match=r"Scripted\.table was taken not to change"):
+        stepped(subject, 256)
