@@ -225,13 +225,14 @@ def test_the_six_lines_of_a_house_with_lamps(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v4"])
+@pytest.mark.parametrize("name", ["FrozenLake", "Taxi"])
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.share(0.25)
 def test_gymnasiums_toys_with_a_seed_for_each_episode_verify(name: str, seed: int, tmp_path: Path) -> None:
     """Their generator is another object after each reset with a seed, which has everything written again."""
     gymnasium = pytest.importorskip("gymnasium")
-    alone, subject = gymnasium.make(name), gymnasium.make(name)
+    newest = max(one for one in gymnasium.registry if one.startswith(f"{name}-v"))  # Older ones are refused by it.
+    alone, subject = gymnasium.make(newest), gymnasium.make(newest)
     recorded = recorder.record(subject, tmp_path / "run.tape", quiet=True)
     choices = np.random.default_rng(seed).integers(0, subject.action_space.n, 600).tolist()
     results = [(alone.reset(seed=seed)[0], recorded.reset(seed=seed)[0])]
