@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optional_packages import lazily
 from recorder import Recorder
 from recorder.format.block import Kind
 from replayer import Tape
@@ -25,8 +26,7 @@ from oracle.command_lines import TINY, assert_one_line, run
 from oracle.live_runs import Live, record_live
 from oracle.shown_world import Shapes
 
-pytest.importorskip("mcap")
-from mcap.reader import make_reader
+mcap_reader = lazily("mcap.reader")
 
 pytestmark = pytest.mark.share(0.3)
 
@@ -48,7 +48,7 @@ def read(path: Path) -> Read:
     messages: dict[str, dict[int, list[Any]]] = {}
     schemas = {}
     with path.open("rb") as file:
-        reader = make_reader(file, validate_crcs=True)
+        reader = mcap_reader.make_reader(file, validate_crcs=True)
         last = 0
         for schema, channel, message in reader.iter_messages(log_time_order=False):
             assert (schema.encoding, channel.message_encoding) == ("jsonschema", "json")

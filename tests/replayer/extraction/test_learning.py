@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+from optional_packages import needs
+
+needs("torch")
 
 
 @pytest.fixture(scope="module")

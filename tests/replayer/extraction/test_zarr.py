@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import replayer
+from optional_packages import lazily
 from recorder import Recorder
 from replayer.cli import main
 from replayer.extraction import plan, work
@@ -22,7 +23,7 @@ from small_worlds import Kinds
 
 pytestmark = pytest.mark.share(0.3)
 
-zarr = pytest.importorskip("zarr")
+zarr = lazily("zarr")
 
 TICKS = 32
 FIXED = ("tick", "flag", "mask", "half", "byte", "wide", "real", "rng")

@@ -6,24 +6,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("mujoco")
-
-import mujoco
 import numpy as np
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds it there, too.
 from going_on import Case, prove
 
 import recorder
 import replayer
+from optional_packages import lazily
 from recorder.contract import Subject, check_run
 from recorder.testing import SimulationContract
 from sim.adapters import CapturedWarning, NotCapturedError, adapt
 from sim.adapters.mujoco_data import DERIVED, Bridge, model_hash
 from sim.adapters.values import encode_value
 from sim.kernel.simulation import restore
+
+mujoco = lazily("mujoco")
 
 ROBOT = """
 <mujoco>
