@@ -160,6 +160,7 @@ def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert (finished.returncode, finished.stderr) == (0, "")
     with Tape(path) as read:

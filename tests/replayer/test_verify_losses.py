@@ -159,9 +159,13 @@ def test_an_interrupt_leaves_one_line(path: Path) -> None:
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, start_new_session=True, env={**os.environ, "PYTHONPATH": ":".join(folders)}
     )
-    wait_until(lambda: len(list(path.parent.glob("*.steps"))) == 2)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        wait_until(lambda: len(list(path.parent.glob("*.steps"))) == 2)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert (process.returncode, said) == (130, b"error: interrupted\n")
 
 
