@@ -5,20 +5,21 @@
 # make test-pythons   the tests on every Python from 3.11 that is installed here
 # make test-exact     only those tests on every Python from 3.11 that depend on it most: hashes, golden tapes, forks
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
+# make test-wheel     build sdist and wheel; use the wheel in a new environment, run tests from the sdist
 # make bench  what recording costs and how that grows, beside its peers, and the targets; BENCH=--quick: in minutes
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TEST_GROUPS ?= test datasets adapters doors  # Without the last three, what works with other packages is not tested.
-PACKAGE_TESTS := tests/replayer/extraction tests/replayer/doors tests/sim/adapters
+PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
 
 # The tests start many processes: none of them shall compile all modules anew, whatever is set outside.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-pythons test-exact test-oldest lint bench clean
+.PHONY: demo test test-long test-pythons test-exact test-oldest test-wheel lint bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -39,11 +40,15 @@ test-pythons:
 	tools/test_pythons.sh
 
 test-exact:
-	tools/test_pythons.sh -m "" tests/sim/worlds/meadow/test_exactness.py tests/recorder/test_golden_tapes.py \
-		tests/recorder/test_fork.py tests/replayer/test_verify.py
+	tools/test_pythons.sh -m "" tests/sim/worlds/meadow/test_exactness.py tests/recorder/format/test_golden_tapes.py \
+		tests/recorder/processes/test_fork.py tests/replayer/timeline/test_verify.py
 
 test-oldest:
 	tools/test_oldest.sh
+
+test-wheel: $(VENV)/.tested
+	$(BIN)/pip install --quiet --group release
+	$(BIN)/python tools/test_wheel.py
 
 lint: $(VENV)/.linted
 	$(BIN)/ruff format --check .

@@ -21,8 +21,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import recorder
-from replayer.extraction.torch_dataset import TapeDataset
-from sim.scenario.load import load_scenario
+from replayer.datasets import TapeDataset
+from sim.scenario import load_scenario
 
 PLAYER, POLICY = "caterpillar", "greedy"
 DIRECTIONS = 5  # Stay, east, south, west, north.

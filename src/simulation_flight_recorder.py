@@ -12,26 +12,26 @@ import sys
 
 INTERRUPTED = 130
 NOT_OURS = 66  # By this code the Rerun viewer knows that a file is not for us.
-TAPE_STARTS = b"\x89TAP\r\n\x1a\n"  # The format's magic, see recorder.format.file_header,
+TAPE_STARTS = b"\x89TAP\r\n\x1a\n"  # The format's magic, see recorder.format.blocks.file_header,
 BLOCK_STARTS = b"\xf5BLK"  # and that of a block: the header of a tape may be damaged.
 LOOK_BYTES = 1 << 16
 
 
 def record() -> None:
     """The console script ``record``."""
-    _run("recorder.cli")
+    _run("recorder.commands.main")
 
 
 def replay() -> None:
     """The console script ``replay``."""
-    _run("replayer.cli")
+    _run("replayer.commands.main")
 
 
 def rerun_importer() -> None:
     """The console script ``rerun-importer-tape``, which the Rerun viewer starts for every file that it opens."""
     if not any(_is_tape(word) for word in sys.argv[1:2]) and "--help" not in sys.argv:
         sys.exit(NOT_OURS)
-    _run("replayer.doors.importer")
+    _run("replayer.commands.rerun_importer")
 
 
 def _is_tape(path: str) -> bool:

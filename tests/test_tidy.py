@@ -6,11 +6,13 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from project_paths import ROOT
+
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 75  # Long docstrings of public functions included.
@@ -106,3 +108,14 @@ def test_the_tests_that_the_pages_name_exist() -> None:
 
     assert len(named) > 10
     assert named <= defined
+
+
+def test_the_pythons_in_the_metadata_are_those_that_are_tested() -> None:
+    """The classifiers name the versions that tools/test_pythons.sh runs, and no others."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    script = (ROOT / "tools" / "test_pythons.sh").read_text(encoding="utf-8")
+    (versions,) = re.findall(r"^for version in (.+); do$", script, re.MULTILINE)
+    named = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", one) for one in project["classifiers"]]
+
+    assert [found[1] for found in named if found] == versions.split()
+    assert project["requires-python"] == f">={versions.split()[0]}"

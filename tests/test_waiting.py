@@ -6,7 +6,6 @@ import ast
 from pathlib import Path
 
 import pytest
-
 from waiting import wait_until
 
 TESTS = Path(__file__).parent

@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import recorder
-import recorder.journal
+import recorder.writer.journal
 from recorder import Recorder
-from recorder.format.encoder import SegmentEncoder, drop_piece, frames_piece, full_pieces
-from recorder.format.file_header import MAJOR, MINOR, make_file_header
-from recorder.format.frame import encode_frame
-from recorder.format.keyframe import encode_full
-from recorder.logfile import LogFile
+from recorder.format.blocks.file_header import MAJOR, MINOR, make_file_header
+from recorder.format.blocks.frame import encode_frame
+from recorder.format.blocks.full_keyframe import encode_full
+from recorder.format.segments.segment_encoder import SegmentEncoder, drop_piece, frames_piece, full_pieces
+from recorder.storage.tape_files import LogFile
 from replayer import Tape
 from sim.kernel.plain_data import encode_plain
 
 TESTS = Path(__file__).parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(TESTS / "support"))
 
 from small_worlds import Herd, Saved, Walkers  # noqa: E402
 
@@ -230,7 +230,7 @@ def main(arguments: list[str]) -> int:
     if folder.exists():
         print(f"{folder} is there already; golden tapes are never written again", file=sys.stderr)
         return 2
-    recorder.journal.AREA_BYTES = JOURNAL_AREA_BYTES
+    recorder.writer.journal.AREA_BYTES = JOURNAL_AREA_BYTES
     folder.mkdir(parents=True)
     truth = {}
     for make in MAKERS:

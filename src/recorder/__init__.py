@@ -7,7 +7,7 @@ ensure_not_shadowed("replayer", __name__)  # It is not needed here, but a file t
 
 from typing import TYPE_CHECKING  # noqa: E402 - a user's own sim.py must be named before imports fail by it
 
-from recorder._later import names_for_later  # noqa: E402
+from recorder._lazy import names_for_later  # noqa: E402
 from recorder.errors import (  # noqa: E402
     CorruptError,
     DesyncError,
@@ -24,10 +24,10 @@ from recorder.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from recorder.foreign import record
-    from recorder.jobs import RecorderStatistics
-    from recorder.recorder import Recorder
-    from recorder.resuming import resume
+    from recorder.reopen.resume import resume
+    from recorder.session.record import record
+    from recorder.session.recorder import Recorder
+    from recorder.writer.jobs import RecorderStatistics
 
 __all__ = [
     "CorruptError",
@@ -49,10 +49,10 @@ __all__ = [
 ]
 
 _LATER = {  # Imported when they are first asked for: who only reads tapes needs none of them.
-    "Recorder": "recorder.recorder",
-    "RecorderStatistics": "recorder.jobs",
-    "record": "recorder.foreign",
-    "resume": "recorder.resuming",
+    "Recorder": "recorder.session.recorder",
+    "RecorderStatistics": "recorder.writer.jobs",
+    "record": "recorder.session.record",
+    "resume": "recorder.reopen.resume",
 }
 
 __getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import attrs
 
-from recorder.blame import BLAMES, Blame
-from recorder.format.file_header import RUN_ID_BYTES
+from recorder.format.blocks.file_header import RUN_ID_BYTES
+from recorder.session.blame_hashes import BLAMES, Blame
 
 Durability = Literal["tick", "block", "none"]
 OnError = Literal["continue", "raise"]

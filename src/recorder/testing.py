@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from recorder.contract import (
+from recorder.conformance.contract_checks import (
     SEEDS,
     TICKS,
     Run,

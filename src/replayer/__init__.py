@@ -15,19 +15,20 @@ ensure_not_shadowed("recorder", __name__)
 
 from typing import TYPE_CHECKING  # noqa: E402 - see above
 
-from recorder._later import names_for_later  # noqa: E402
+from recorder._lazy import names_for_later  # noqa: E402
 from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402
 
 if TYPE_CHECKING:
-    from replayer.desync.hidden_state.sync_test import SyncTest
-    from replayer.extraction.extract import extract
-    from replayer.extraction.reading import Dataset
-    from replayer.extraction.streaming import samples
-    from replayer.tail import Tail
-    from replayer.tape import Tape
-    from replayer.timeline import SeekReport, Timeline
-    from replayer.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
-    from replayer.verify import Report
+    from replayer.datasets.dataset import Dataset
+    from replayer.datasets.extract import extract
+    from replayer.datasets.stream.samples import samples
+    from replayer.diagnose.hidden_state.sync_test import SyncTest
+    from replayer.follow.tail import Tail
+    from replayer.playback.rebuild_events import rebuild_events
+    from replayer.tape.tape import Tape
+    from replayer.timeline.timeline import SeekReport, Timeline
+    from replayer.timeline.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
+    from replayer.timeline.verify import Report, verify_tape
 
 __all__ = [
     "Dataset",
@@ -42,20 +43,24 @@ __all__ = [
     "Timeline",
     "extract",
     "open",
+    "rebuild_events",
     "samples",
+    "verify_tape",
 ]
 
 _LATER = {  # Imported when they are first asked for.
-    "Dataset": "replayer.extraction.reading",
-    "Report": "replayer.verify",
-    "SeekReport": "replayer.timeline",
-    "SyncTest": "replayer.desync.hidden_state.sync_test",
-    "Tail": "replayer.tail",
-    "Tape": "replayer.tape",
-    "Timeline": "replayer.timeline",
-    "extract": "replayer.extraction.extract",
-    "open": "replayer.timeline:Timeline",
-    "samples": "replayer.extraction.streaming",
+    "Dataset": "replayer.datasets.dataset",
+    "Report": "replayer.timeline.verify",
+    "SeekReport": "replayer.timeline.timeline",
+    "SyncTest": "replayer.diagnose.hidden_state.sync_test",
+    "Tail": "replayer.follow.tail",
+    "Tape": "replayer.tape.tape",
+    "Timeline": "replayer.timeline.timeline",
+    "extract": "replayer.datasets.extract",
+    "open": "replayer.timeline.timeline:Timeline",
+    "rebuild_events": "replayer.playback.rebuild_events",
+    "samples": "replayer.datasets.stream.samples",
+    "verify_tape": "replayer.timeline.verify",
 }
 
 __getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import replayer
-from recorder.write_watch import obstacle
+from recorder.session.pages.userfaultfd import obstacle
 from sim import Blob, Field, Schema, State, Table
 
 from small_worlds import record

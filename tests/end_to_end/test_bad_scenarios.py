@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import recorder.cli
+import recorder.commands.main
 
 from oracle.command_lines import assert_one_line, run
 
@@ -78,8 +78,8 @@ def test_a_mistake_gets_one_line(
     monkeypatch.chdir(tmp_path)
     assert GOOD.count(old) == 1 or old == "[[plants]]"
     Path("bad.toml").write_text(GOOD.replace(old, new))
-    assert run(recorder.cli.main, "run bad.toml -o a.tape") == 2
+    assert run(recorder.commands.main.main, "run bad.toml -o a.tape") == 2
     assert_one_line(capsys.readouterr(), text)
     assert not Path("a.tape").exists()
     Path("good.toml").write_text(GOOD)
-    assert run(recorder.cli.main, "run good.toml -q --ticks 3 -o a.tape") == 0
+    assert run(recorder.commands.main.main, "run good.toml -q --ticks 3 -o a.tape") == 0

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import recorder.batch_commands
-import recorder.cli
-import replayer.cli
+import recorder.commands.batch
+import recorder.commands.main
+import replayer.commands.main
 from recorder.scenarios import sweep
 from recorder.scenarios.batch import Job, RunRecord, run_job
 from replayer import Tape
+from sim.extras import missing_package
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -59,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_mistakes(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
     """One line, and nothing is written."""
     before = files(Path())
-    assert run(recorder.cli.main, f"{line} -o runs -j 1") == 2
+    assert run(recorder.commands.main.main, f"{line} -o runs -j 1") == 2
     assert_one_line(capsys.readouterr(), text)
     assert files(Path()) == before
 
@@ -67,11 +69,11 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], line: str, text: str) -> N
 def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
     """Their tapes are theirs."""
     Path("runs").mkdir()
-    assert run(recorder.cli.main, "run tiny.toml -q -o runs/run-00000.tape") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q -o runs/run-00000.tape") == 0
     Path("runs/run-00000.tape.notes").write_text("mine")
     before = files(Path())
     capsys.readouterr()
-    assert run(recorder.cli.main, BATCH) == 2
+    assert run(recorder.commands.main.main, BATCH) == 2
     assert_one_line(capsys.readouterr(), "runs/run-00000.tape is there already, and no batch has made it here")
     assert files(Path()) == before
 
@@ -87,18 +89,18 @@ def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_other_settings_are_another_batch(capsys: pytest.CaptureFixture[str], first: str, then: str, text: str) -> None:
     """What ran with others is not reported as done."""
-    assert run(recorder.cli.main, f"{BATCH} {first}") == 0
+    assert run(recorder.commands.main.main, f"{BATCH} {first}") == 0
     before = files(Path())
     capsys.readouterr()
-    assert run(recorder.cli.main, f"{BATCH} {then}") == 2
+    assert run(recorder.commands.main.main, f"{BATCH} {then}") == 2
     assert_one_line(capsys.readouterr(), text)
     assert files(Path()) == before
-    assert run(recorder.cli.main, f"{BATCH} {first}") == 0
+    assert run(recorder.commands.main.main, f"{BATCH} {first}") == 0
 
 
 def test_players_are_on_the_tapes() -> None:
     """So that a tape of a batch, or a checkpoint, is gone on with as one of record run."""
-    assert run(recorder.cli.main, f"{BATCH} --player snail=random") == 0
+    assert run(recorder.commands.main.main, f"{BATCH} --player snail=random") == 0
     with Tape(Path("runs/run-00002.tape")) as tape:
         assert tape.meta["notes"] == {"ticks": 12, "players": {"snail": "random"}}
 
@@ -109,7 +111,7 @@ def working(monkeypatch: pytest.MonkeyPatch, work: Callable[[Job], RunRecord]) -
     def run_batch(*given: Any, **more: Any) -> list[RunRecord]:
         return sweep.run_batch(*given, **more, work=work)
 
-    monkeypatch.setattr(recorder.batch_commands, "run_batch", run_batch)
+    monkeypatch.setattr(recorder.commands.batch, "run_batch", run_batch)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_signal(
     word: str,
 ) -> None:
     """What has finished is said and kept; the same command goes on with the rest, and comes to the same."""
-    assert run(recorder.cli.main, BATCH.replace("-o runs", "-o whole")) == 0
+    assert run(recorder.commands.main.main, BATCH.replace("-o runs", "-o whole")) == 0
     expected = capsys.readouterr().out.replace("whole", "runs")
 
     def work(job: Job) -> RunRecord:
@@ -135,7 +137,7 @@ def test_a_signal(
 
     with monkeypatch.context() as patched:
         working(patched, work)
-        assert run(recorder.cli.main, BATCH) == code
+        assert run(recorder.commands.main.main, BATCH) == code
     told = capsys.readouterr()
     assert told.err.splitlines() == [
         "2 of 3 runs have finished; the same command with -o runs goes on with the rest",
@@ -144,9 +146,9 @@ def test_a_signal(
     assert "2 runs, 0 with errors\n  moss: extinct" in told.out
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
-    assert run(recorder.cli.main, BATCH) == 0
+    assert run(recorder.commands.main.main, BATCH) == 0
     assert capsys.readouterr().out == expected
-    assert run(replayer.cli.main, "compare runs whole") == 0
+    assert run(replayer.commands.main.main, "compare runs whole") == 0
 
 
 def test_a_full_disk(
@@ -165,7 +167,7 @@ def test_a_full_disk(
 
     with monkeypatch.context() as patched:
         working(patched, work)
-        assert run(recorder.cli.main, BATCH) == 2
+        assert run(recorder.commands.main.main, BATCH) == 2
     told = capsys.readouterr()
     assert told.err.splitlines() == [
         "1 of 3 runs have finished; the same command with -o runs goes on with the rest",
@@ -174,7 +176,7 @@ def test_a_full_disk(
     assert "1 run, 0 with errors" in told.out
     assert [str(one.message) for one in recwarn] == []
     assert sorted(files(Path("runs"))) == ["manifest.ndjson", "run-00000.tape"]
-    assert run(recorder.cli.main, BATCH) == 0
+    assert run(recorder.commands.main.main, BATCH) == 0
 
 
 def test_a_disk_without_room_for_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +184,7 @@ def test_a_disk_without_room_for_the_manifest(capsys: pytest.CaptureFixture[str]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
-        assert run(recorder.cli.main, f"{BATCH} --no-tapes") == 2
+        assert run(recorder.commands.main.main, f"{BATCH} --no-tapes") == 2
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     told = capsys.readouterr()
@@ -191,7 +193,7 @@ def test_a_disk_without_room_for_the_manifest(capsys: pytest.CaptureFixture[str]
         "error: runs: File too large",
     ]
     assert Path("runs/manifest.ndjson").stat().st_size == 100
-    assert run(recorder.cli.main, f"{BATCH} --no-tapes") == 0
+    assert run(recorder.commands.main.main, f"{BATCH} --no-tapes") == 0
 
 
 def test_two_files_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +202,7 @@ def test_two_files_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
         Path(place).mkdir()
         rule = f'[[scenario.properties]]\nname = "young"\nkind = "always"\nwhen = "{when}"\n'
         Path(place, "tiny.toml").write_text(PROVOKED + rule)
-    assert run(recorder.cli.main, "batch a/tiny.toml b/tiny.toml --seeds 1,2 -o runs -j 1") == 1
+    assert run(recorder.commands.main.main, "batch a/tiny.toml b/tiny.toml --seeds 1,2 -o runs -j 1") == 1
     out = capsys.readouterr().out
     assert "  scenario=a/tiny.toml: snail: extinct in 0 of 2 runs" in out
     assert "  scenario=b/tiny.toml: snail: extinct in 0 of 2 runs" in out
@@ -216,10 +218,30 @@ def test_comparing_with_what_is_no_sweep(capsys: pytest.CaptureFixture[str], con
     for name in ("one", "two"):
         Path(name).mkdir()
         Path(name, "manifest.json").write_text(content)
-    assert run(replayer.cli.main, "compare one two") == 2
+    assert run(replayer.commands.main.main, "compare one two") == 2
     assert_one_line(capsys.readouterr(), "one/manifest.json is no manifest: ")
     Path("one/manifest.json").rename("one/manifest.ndjson")
-    assert run(replayer.cli.main, "compare one two") == 2
+    assert run(replayer.commands.main.main, "compare one two") == 2
     assert_one_line(capsys.readouterr(), "one holds a batch that has not finished")
-    assert run(recorder.cli.main, "batch tiny.toml -o two") == 2
+    assert run(recorder.commands.main.main, "batch tiny.toml -o two") == 2
     assert_one_line(capsys.readouterr(), "two/manifest.json is ")
+
+
+def test_without_their_packages_pictures_and_tables_are_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is done without its picture, and says so; a table or a picture that was asked for is exit code 2."""
+    for name in ("matplotlib", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("replayer.export.plot", "matplotlib.figure"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    assert run(recorder.commands.main.main, BATCH) == 0
+    said = capsys.readouterr().out
+    assert missing_package("  drawing survival curves", "matplotlib", "plot") in said.splitlines()
+    assert "pip install 'matplotlib>=3.8'" in said
+    tape = "runs/run-00000.tape"
+    assert run(replayer.commands.main.main, f"export {tape} --events -o events.parquet") == 2
+    assert_one_line(capsys.readouterr(), missing_package("writing Parquet", "pyarrow", "parquet"))
+    assert run(replayer.commands.main.main, f"plot {tape} -o curves.png") == 2
+    assert_one_line(capsys.readouterr(), missing_package("drawing", "matplotlib", "plot"))

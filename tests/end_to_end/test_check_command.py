@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from replayer.cli import main
+from replayer.commands.main import main
 
 from oracle.command_lines import run
 
@@ -148,7 +148,7 @@ def test_a_mistake_gives_one_line_and_exit_code_2(replay: Replay, words: list[st
 
 def test_the_command_runs_from_a_folder_of_the_users() -> None:
     """As a program of its own: the module is found in the current folder, and the exit code is the shell's."""
-    code = "import sys, replayer.cli; replayer.cli.main(sys.argv[1:])"
+    code = "import sys, replayer.commands.main; replayer.commands.main.main(sys.argv[1:])"
     finished = subprocess.run(
         [sys.executable, "-c", code, "check", "walkers:Leaky"], capture_output=True, text=True, check=False
     )

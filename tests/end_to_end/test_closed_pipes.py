@@ -15,7 +15,7 @@ from small_worlds import Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
-REPLAY = [sys.executable, "-c", "import replayer.cli; replayer.cli.main()"]
+REPLAY = [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()"]
 
 WRONG = """
 from small_worlds import Walkers

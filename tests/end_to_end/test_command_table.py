@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-import recorder.cli
-import replayer.cli
-from recorder.console import run_app
+import recorder.commands.main
+import replayer.commands.main
+from recorder.console.app import run_app
 
 from oracle.command_lines import assert_one_line
 
-PROGRAMS = {"record": recorder.cli, "replay": replayer.cli}
+PROGRAMS = {"record": recorder.commands.main, "replay": replayer.commands.main}
 COMMANDS = [(program, name) for program, cli in PROGRAMS.items() for name in cli.COMMANDS]
 
 
@@ -50,9 +50,15 @@ def test_help_names_every_command_and_a_typo_is_told_which_is_meant(
 @pytest.mark.parametrize(
     ("command", "not_needed"),
     [
-        ("import replayer.cli; replayer.cli.load(['info'])", ("recorder.recorder", "replayer.desync", "rich.progress")),
-        ("import recorder.cli; recorder.cli.load(['run'])", ("replayer", "recorder.corpus", "sim.adapters")),
-        ("import recorder, replayer", ("numpy", "recorder.recorder", "replayer.tape")),
+        (
+            "import replayer.commands.main; replayer.commands.main.load(['info'])",
+            ("recorder.session.recorder", "replayer.desync", "rich.progress"),
+        ),
+        (
+            "import recorder.commands.main; recorder.commands.main.load(['run'])",
+            ("replayer", "recorder.corpus", "sim.adapters"),
+        ),
+        ("import recorder, replayer", ("numpy", "recorder.session.recorder", "replayer.tape.tape")),
     ],
 )
 def test_what_is_not_needed_is_not_imported(command: str, not_needed: tuple[str, ...]) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import recorder.cli
-import replayer.choosing
-import replayer.cli
-from recorder.format.block import HEADER_BYTES
-from recorder.write_watch import obstacle
+import recorder.commands.main
+import replayer.commands.arguments
+import replayer.commands.main
+from recorder.format.blocks.block import HEADER_BYTES
+from recorder.session.pages.userfaultfd import obstacle
 from replayer import Tape
 from sim.worlds.meadow import Meadow
-from sim.worlds.meadow.lifecycle import run_lifecycle
+from sim.worlds.meadow.phases.lifecycle import run_lifecycle
 
 from oracle.command_lines import TINY, files, run
 from oracle.second_reader import FRAMES, Reader
@@ -39,7 +39,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tape(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A recording of the tiny scenario in recordings/."""
     (empty_folder / "tiny.toml").write_text(TINY)
-    assert run(recorder.cli.main, "run tiny.toml --keyframe-interval 20 --full-every 3 -q") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml --keyframe-interval 20 --full-every 3 -q") == 0
     capsys.readouterr()
     return empty_folder / "recordings" / "tiny-1.tape"
 
@@ -48,7 +48,7 @@ def test_record_run_says_what_it_did(empty_folder: Path, capsys: pytest.CaptureF
     """Ticks, speed, size, keyframes, a summary, the hash and what to type next."""
     (empty_folder / "tiny.toml").write_text(TINY)
 
-    assert run(recorder.cli.main, "run tiny.toml -o my.tape --ticks 50 --seed 9") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -o my.tape --ticks 50 --seed 9") == 0
 
     out = capsys.readouterr().out
     assert out.startswith("recording tiny (world meadow, seed 9), 50 ticks → my.tape\n50 ticks in ")
@@ -60,7 +60,7 @@ def test_record_run_says_what_it_did(empty_folder: Path, capsys: pytest.CaptureF
 
 def test_new_recordings_get_new_names(tape: Path) -> None:
     """Without -o each run goes into recordings/ under the next free number."""
-    assert run(recorder.cli.main, "run tiny.toml -q --ticks 5") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q --ticks 5") == 0
     assert sorted(path.name for path in tape.parent.iterdir()) == ["tiny-1.tape", "tiny-2.tape"]
 
 
@@ -68,14 +68,14 @@ def test_deterministic_recordings_are_equal(tape: Path) -> None:
     """With --deterministic two runs give the same file, byte for byte, however they know what changed."""
     for name, changes in (("a", "marks"), ("b", "scan"), ("c", "audit"), ("d", "scan" if obstacle() else "pages")):
         line = f"run tiny.toml -q --deterministic --keyframe-interval 15 -o {name}.tape --changes {changes}"
-        assert run(recorder.cli.main, line) == 0
+        assert run(recorder.commands.main.main, line) == 0
     assert len({Path(f"{name}.tape").read_bytes() for name in "abcd"}) == 1
     assert tape.read_bytes() != Path("a.tape").read_bytes()
 
 
 def test_seek_prints_how_it_got_there(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Keyframe, re-simulated ticks, milliseconds, hash, the world's figures; the newest tape is taken."""
-    assert run(replayer.cli.main, "seek --tick 53") == 0
+    assert run(replayer.commands.main.main, "seek --tick 53") == 0
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("tick 53 of recordings/tiny-1.tape: keyframe at tick 40, 13 ticks re-simulated, ")
@@ -86,7 +86,10 @@ def test_seek_prints_how_it_got_there(tape: Path, capsys: pytest.CaptureFixture[
 
 def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--json has the documented keys; a field asked for is there in full."""
-    assert run(replayer.cli.main, f"seek {tape} --tick -1 --json --field tick --field climate.drought_ticks") == 0
+    assert (
+        run(replayer.commands.main.main, f"seek {tape} --tick -1 --json --field tick --field climate.drought_ticks")
+        == 0
+    )
 
     facts = json.loads(capsys.readouterr().out)
     with replayer.open(tape) as timeline:
@@ -100,8 +103,8 @@ def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixtu
 
 def test_seek_writes_the_state(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--output writes all fields as .npz, live rows only; --picture draws a map; --field shows values."""
-    assert run(replayer.cli.main, f"seek {tape} --tick 33 --field plants.energy") == 0
-    assert run(replayer.cli.main, f"seek {tape} --tick 33 --output s.npz --picture") == 0
+    assert run(replayer.commands.main.main, f"seek {tape} --tick 33 --field plants.energy") == 0
+    assert run(replayer.commands.main.main, f"seek {tape} --tick 33 --output s.npz --picture") == 0
 
     out = capsys.readouterr().out
     with np.load("s.npz") as arrays, replayer.open(tape) as timeline:
@@ -114,14 +117,14 @@ def test_seek_writes_the_state(tape: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_info_says_what_the_tape_is(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--json has the documented keys with the truth in them; the text names world, ticks and status."""
-    assert run(replayer.cli.main, f"info {tape} --json") == 0
+    assert run(replayer.commands.main.main, f"info {tape} --json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["world"], facts["first_tick"], facts["last_tick"]) == ("meadow", 0, 90)
     assert (facts["sealed"], facts["status"], facts["mode"]) == (True, "intact", "events")
     assert facts["bytes"] == tape.stat().st_size
     assert facts["outcome"] == {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}
 
-    assert run(replayer.cli.main, f"info {tape}") == 0
+    assert run(replayer.commands.main.main, f"info {tape}") == 0
     assert f"{tape}: intact, sealed" in capsys.readouterr().out
 
 
@@ -129,7 +132,7 @@ def test_info_says_what_the_tape_is(tape: Path, capsys: pytest.CaptureFixture[st
 def test_verify_of_a_sound_tape(tape: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
     """Exit code 0 and one line; nothing is written."""
     before = files(tape.parent.parent)
-    assert run(replayer.cli.main, line) == 0
+    assert run(replayer.commands.main.main, line) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert files(tape.parent.parent) == before
 
@@ -160,9 +163,9 @@ def test_an_edited_phase_is_caught_at_its_first_tick(
     tape: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
     """verify names tick 58 and the field, writes a dump and ends with 1; so does a seek into the interval."""
-    monkeypatch.setattr(replayer.choosing, "load_factory", lambda _: make_edited)
+    monkeypatch.setattr(replayer.commands.arguments, "load_factory", lambda _: make_edited)
 
-    assert run(replayer.cli.main, f"verify {tape} --sim edited:make --jobs {jobs}") == 1
+    assert run(replayer.commands.main.main, f"verify {tape} --sim edited:make --jobs {jobs}") == 1
 
     out = capsys.readouterr().out
     assert "DESYNC at tick 58" in out
@@ -171,7 +174,7 @@ def test_an_edited_phase_is_caught_at_its_first_tick(
     assert f"dump: {dump}" in out
     assert {file.name for file in dump.iterdir()} >= {"report.md", "finding.json", "inputs.json", "before.npz"}
 
-    assert run(replayer.cli.main, f"seek {tape} --tick 59 --sim edited:make") == 1
+    assert run(replayer.commands.main.main, f"seek {tape} --tick 59 --sim edited:make") == 1
     error = capsys.readouterr().err
     assert error.startswith("error: desync at tick 58: recorded hash ")
     assert len(error.splitlines()) == 1
@@ -204,7 +207,7 @@ def test_a_mistake_with_replay_gets_one_line(tape: Path, capsys: pytest.CaptureF
     before = files(tape.parent.parent)
     code, text = MISTAKES[line]
 
-    assert run(replayer.cli.main, line) == code
+    assert run(replayer.commands.main.main, line) == code
 
     captured = capsys.readouterr()
     assert text in captured.err
@@ -237,7 +240,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
     assert wrong in TINY
     (empty_folder / "bad.toml").write_text(TINY.replace(wrong, instead, 1))
 
-    assert run(recorder.cli.main, "run bad.toml") == 2
+    assert run(recorder.commands.main.main, "run bad.toml") == 2
 
     captured = capsys.readouterr()
     assert text in captured.err
@@ -267,7 +270,7 @@ def test_a_mistake_with_record_gets_one_line(
     """One clear line on stderr, exit code 2, nothing written."""
     before = files(tape.parent.parent)
 
-    assert run(recorder.cli.main, line) == 2
+    assert run(recorder.commands.main.main, line) == 2
 
     captured = capsys.readouterr()
     assert text in captured.err
@@ -284,13 +287,13 @@ def test_a_changed_input_in_the_tape(tape: Path, capsys: pytest.CaptureFixture[s
     tape.write_bytes(data)
     before = files(tape.parent.parent)
 
-    assert run(replayer.cli.main, f"seek {tape} --tick 25") == 4
+    assert run(replayer.commands.main.main, f"seek {tape} --tick 25") == 4
     captured = capsys.readouterr()
     assert captured.err.startswith(f"error: corrupt at byte {block.offset}: ")
     assert len(captured.err.splitlines()) == 1
     assert captured.out == ""
 
-    assert run(replayer.cli.main, f"verify {tape}") == 4
+    assert run(replayer.commands.main.main, f"verify {tape}") == 4
     assert f"corrupt at byte {block.offset}" in capsys.readouterr().out
     assert files(tape.parent.parent) == before
 
@@ -318,22 +321,22 @@ def test_truncation_at_every_byte_of_the_last_blocks(tape: Path, stride: int) ->
             if size % 64 in (0, 1):  # Going there at every byte would only repeat the same few seeks.
                 assert timeline.seek(-1).state_hash == hashes[expected]
     assert {last for end, last in ends if end > frame_blocks[-2]} == {80, 90}
-    assert run(replayer.cli.main, f"info {cut}") == 3
-    assert run(replayer.cli.main, f"verify {cut}") == 3
+    assert run(replayer.commands.main.main, f"info {cut}") == 3
+    assert run(replayer.commands.main.main, f"verify {cut}") == 3
 
 
 def test_a_scenarios_name_cannot_leave_the_folder(empty_folder: Path) -> None:
     """Slashes, dots and spaces in a name become a plain file name in recordings/."""
     (empty_folder / "odd.toml").write_text(TINY.replace("seed = 3", 'seed = 3\nname = "../../b x"'))
 
-    assert run(recorder.cli.main, "run odd.toml -q --ticks 2") == 0
+    assert run(recorder.commands.main.main, "run odd.toml -q --ticks 2") == 0
     assert sorted(files(empty_folder)) == ["odd.toml", "recordings/b-x-1.tape"]
 
 
 def test_a_terminal_without_unicode_gets_no_traceback(empty_folder: Path) -> None:
     """In an ASCII environment the arrow becomes a question mark, and the tape is sealed."""
     (empty_folder / "tiny.toml").write_text(TINY)
-    program = "import recorder.cli; recorder.cli.main(['run', 'tiny.toml', '-o', 'a.tape', '--ticks', '3'])"
+    program = "import recorder.commands.main; recorder.commands.main.main(['run', 'tiny.toml', '-o', 'a.tape', '--ticks', '3'])"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     finished = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
 
@@ -344,7 +347,7 @@ def test_a_terminal_without_unicode_gets_no_traceback(empty_folder: Path) -> Non
 
 def test_record_scenarios_lists_what_ships(capsys: pytest.CaptureFixture[str]) -> None:
     """Each line has a name and whole sentences."""
-    assert run(recorder.cli.main, "scenarios") == 0
+    assert run(recorder.commands.main.main, "scenarios") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines] == [
         "arms-race",

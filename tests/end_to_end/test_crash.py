@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder
 from recorder import RecordingError
-from recorder.names import journal_path
+from recorder.storage.file_names import journal_path
 from replayer import Tape
-from replayer.verify import verify_tape
-from sim.scenario.load import load_scenario
-from waiting import wait_until
+from replayer.timeline.verify import verify_tape
+from sim.scenario.config.load import load_scenario
 
+from project_paths import SUPPORT
 from small_worlds import Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
-TESTS = Path(__file__).parents[1]
 TICK_BYTES = 8
-RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
+RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
 
 # Records until it is killed; writes the number of each tick that step has returned for.
 ACKNOWLEDGING = """
@@ -55,7 +55,7 @@ SETTINGS: list[dict[str, Any]] = [
 def record_and_kill(path: Path, settings: dict[str, Any], seconds: float) -> int:
     """Let a process record for so long after its first tick, kill it; the last tick that was acknowledged to it."""
     command = [sys.executable, "-c", ACKNOWLEDGING, str(path), repr(settings)]
-    process = subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, cwd=SUPPORT, stdout=subprocess.PIPE)
     assert process.stdout is not None
     with process.stdout as pipe:
         received = pipe.read(TICK_BYTES)

@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-
-import recorder.cli
-import replayer.cli
-from recorder import Recorder
-from recorder.resuming import resume
-from replayer import Tape
-from replayer.events import rebuild_events
-from replayer.scenario_results import scenario_result
-from sim.scenario.load import load_scenario
 from telling_worlds import Nursery, Silent, births
+
+import recorder.commands.main
+import replayer.commands.main
+from recorder import Recorder
+from recorder.reopen.resume import resume
+from replayer import Tape
+from replayer.playback.rebuild_events import rebuild_events
+from replayer.timeline.scenario_results import scenario_result
+from sim.scenario.config.load import load_scenario
 
 from oracle.command_lines import assert_one_line, run
 
@@ -39,9 +39,9 @@ def lines(path: str) -> list[Any]:
 
 def test_a_meadow_tells_only_if_asked_and_its_tape_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """Both tapes give the same table, in each format; the one without is smaller."""
-    assert run(recorder.cli.main, f"{MEADOW} -o off.tape") == 0
-    assert run(recorder.cli.main, f"{MEADOW} --events -o on.tape") == 0
-    assert run(recorder.cli.main, f"{MEADOW} --no-events -o no.tape") == 0
+    assert run(recorder.commands.main.main, f"{MEADOW} -o off.tape") == 0
+    assert run(recorder.commands.main.main, f"{MEADOW} --events -o on.tape") == 0
+    assert run(recorder.commands.main.main, f"{MEADOW} --no-events -o no.tape") == 0
     streams = {}
     for name in ("off", "on", "no"):
         with Tape(f"{name}.tape") as tape:
@@ -51,14 +51,14 @@ def test_a_meadow_tells_only_if_asked_and_its_tape_all_the_same(capsys: pytest.C
     capsys.readouterr()
     for suffix in ("ndjson", "csv", "parquet"):
         for name in ("off", "on"):
-            assert run(replayer.cli.main, f"export {name}.tape --events -o {name}.{suffix}") == 0
+            assert run(replayer.commands.main.main, f"export {name}.tape --events -o {name}.{suffix}") == 0
         assert Path(f"off.{suffix}").read_bytes() == Path(f"on.{suffix}").read_bytes()
     said = capsys.readouterr().out.splitlines()
     count = len(lines("off.ndjson"))
     assert said[:2] == [
         f"off.ndjson: {count:,} events, made again by re-simulating", f"on.ndjson: {count:,} events"
     ]  # fmt: skip
-    assert run(replayer.cli.main, "export off.tape --events -o off.csv --json") == 0
+    assert run(replayer.commands.main.main, "export off.tape --events -o off.csv --json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["rows"], facts["made_again"], facts["missing_event_ticks"]) == (count, True, [])
     assert sorted(path.name for path in Path().iterdir() if path.name.startswith("off")) == [
@@ -70,8 +70,8 @@ def test_a_resume_keeps_the_choice() -> None:
     """Of the tape, whatever the simulation would do by itself."""
     for choice, expected in (("--events", True), ("", False)):
         name = f"{expected}.tape"
-        assert run(recorder.cli.main, f"{MEADOW} {choice} -o {name}") == 0
-        assert run(recorder.cli.main, f"resume {name} --ticks 20 -q") == 0
+        assert run(recorder.commands.main.main, f"{MEADOW} {choice} -o {name}") == 0
+        assert run(recorder.commands.main.main, f"resume {name} --ticks 20 -q") == 0
         with Tape(name) as tape:
             assert tape.meta["event_stream"] is expected
             assert bool(list(tape.events(TICKS + 1))) is expected
@@ -88,8 +88,8 @@ def test_a_resume_keeps_the_choice() -> None:
 def test_both_tapes_extract_to_the_same_table() -> None:
     """A data set of events does not ask whether they were recorded."""
     for choice, name in (("--events", "on"), ("", "off")):
-        assert run(recorder.cli.main, f"{MEADOW} {choice} -o {name}.tape") == 0
-        assert run(replayer.cli.main, f"extract {name}.tape --table events -o {name}") == 0
+        assert run(recorder.commands.main.main, f"{MEADOW} {choice} -o {name}.tape") == 0
+        assert run(replayer.commands.main.main, f"extract {name}.tape --table events -o {name}") == 0
     on, off = (pq.read_table(next(Path(f"{name}/events").rglob("*.parquet"))).to_pylist() for name in ("on", "off"))
     assert [{**row, "run": ""} for row in on] == [{**row, "run": ""} for row in off]
     assert {row["kind"] for row in on} >= {"fed", "plant_died", "linked", "substance_active"}
@@ -99,7 +99,9 @@ def test_a_scenario_keeps_its_own_events_and_nothing_of_the_meadow() -> None:
     """On by default; turned off, they are made again, and so are its results."""
     Path("around.toml").write_text('base = "arms-race"\n[scenario]\nsteps = 10\n[scenario.network]\nloss = 0.5\n')
     for choice, name in (("", "on"), ("--events", "asked"), ("--no-events", "off")):
-        code = run(recorder.cli.main, f"run around.toml {choice} -o {name}.tape -q --player caterpillar=greedy")
+        code = run(
+            recorder.commands.main.main, f"run around.toml {choice} -o {name}.tape -q --player caterpillar=greedy"
+        )
         assert code == 0
     results, told = [], []
     for name in ("on", "asked", "off"):
@@ -112,7 +114,7 @@ def test_a_scenario_keeps_its_own_events_and_nothing_of_the_meadow() -> None:
     assert results[0].event_counts == results[1].event_counts == results[2].event_counts
     assert {event["kind"] for _, event in told[0]} & {"fed", "plant_born"} == set()
     assert {event["kind"] for _, event in told[0]} >= {"sample", "sent"}
-    assert run(replayer.cli.main, "compare on.tape off.tape") == 0
+    assert run(replayer.commands.main.main, "compare on.tape off.tape") == 0
 
 
 def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,10 +132,12 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         ("export silent.tape --events -o t.csv --sim telling_worlds:Silent", "Silent has no events()"),
         ("export silent.tape --events -o t.csv --sim telling_worlds:Missing", "telling_worlds"),
     ):
-        assert run(replayer.cli.main, line) == 2
+        assert run(replayer.commands.main.main, line) == 2
         assert_one_line(capsys.readouterr(), text)
         assert not Path("t.csv").exists()
-    assert run(replayer.cli.main, "export silenced.tape --events -o t.ndjson --sim telling_worlds:Nursery") == 0
+    assert (
+        run(replayer.commands.main.main, "export silenced.tape --events -o t.ndjson --sim telling_worlds:Nursery") == 0
+    )
     with Tape("silenced.tape") as tape:
         assert len(lines("t.ndjson")) == len(list(rebuild_events(tape, Nursery)))
 
@@ -146,6 +150,6 @@ def test_events_of_another_simulation_are_no_events(capsys: pytest.CaptureFixtur
         state = tape.simulation.state
         state.set("swarms.energy", 0, int(state["swarms.energy"][0]) + 1)
         tape.step([])
-    assert run(replayer.cli.main, "export bent.tape --events -o t.csv") == 1
+    assert run(replayer.commands.main.main, "export bent.tape --events -o t.csv") == 1
     assert "tick 2" in capsys.readouterr().err
     assert not Path("t.csv").exists()

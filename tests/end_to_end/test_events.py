@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from telling_worlds import Chest, Nursery, Silent, births, told_live
 
 import recorder
-import replayer.cli
+import replayer.commands.main
 from recorder import DesyncError, MissingTickError, Recorder, SimulationFailedError
-from recorder.format.encoder import Piece, make_piece
-from recorder.format.events import encode_events, encode_tick
+from recorder.format.blocks.events_block import encode_events, encode_tick
 from recorder.format.limits import EVENTS_RAW_BYTES, PIECE_RAW_BYTES
-from recorder.outputs import Outputs
+from recorder.format.segments.segment_encoder import Piece, make_piece
+from recorder.session.tick_output import Outputs
 from replayer import Tape
-from replayer.desync.hidden_state.trials import reader_names
-from replayer.events import rebuild_events
-from replayer.repair import repair_tape
-from replayer.verify import verify_tape
-from replayer.worlds import UnfitSimulationError
+from replayer.diagnose.hidden_state.trials import reader_names
+from replayer.playback.make_simulation import UnfitSimulationError
+from replayer.playback.rebuild_events import rebuild_events
+from replayer.repair.repair import repair_tape
+from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 from sim.kernel.plain_data import PlainEncoder, encode_plain
 from sim.kernel.simulation import as_simulation
-from telling_worlds import Chest, Nursery, Silent, births, told_live
 
 from oracle.command_lines import assert_one_line, run
 from oracle.crashes import Moment, lay_out, record_until, watch_recording, watch_resuming
@@ -365,7 +365,7 @@ def test_much_is_told() -> None:
     with Recorder("a.tape", Loud(), keyframe_interval_ticks=1000, durability="block", deterministic=True) as tape:
         for size in sizes:
             tape.step(size)
-    recorder.copying.copy_run("a.tape", "b.tape", None)
+    recorder.storage.tape_copy.copy_run("a.tape", "b.tape", None)
     for name in ("a.tape", "b.tape"):
         with Tape(name) as found:
             assert [(tick, event["n"], event["sound"].sum()) for tick, event in found.events()] == [
@@ -405,8 +405,8 @@ def test_hostile_tapes() -> None:
                 assert [(tick, event["kind"]) for tick, event in tape.events(first, last)] == inside
         with pytest.raises(UnfitSimulationError):
             list(rebuild_events(tape, Still))
-    assert run(replayer.cli.main, "info a.tape --json") == 0
-    assert run(replayer.cli.main, "export a.tape --events -o t.ndjson") == 3
+    assert run(replayer.commands.main.main, "info a.tape --json") == 0
+    assert run(replayer.commands.main.main, "export a.tape --events -o t.ndjson") == 3
 
 
 def test_more_than_a_block_may_hold() -> None:
@@ -440,19 +440,22 @@ def test_an_index_that_lies() -> None:
 def test_info_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     """How many, and of which ticks they are missing; nothing of a tape without."""
     record_and_die(33)
-    assert run(replayer.cli.main, "info a.tape --json") == 3
+    assert run(replayer.commands.main.main, "info a.tape --json") == 3
     facts = json.loads(capsys.readouterr().out)
     (missing,) = facts["missing_event_ticks"]
     assert missing[1] == 33
     assert facts["events"] == sum(len(TRUTH[tick]) for tick in range(missing[0]))
-    assert run(replayer.cli.main, "info a.tape") == 3
+    assert run(replayer.commands.main.main, "info a.tape") == 3
     lines = capsys.readouterr().out.splitlines()
     assert f"  events: {facts['events']}" in lines
-    assert f"  without events: ticks {missing[0]} to 33; replayer.events.rebuild_events makes them again" in lines
+    assert (
+        f"  without events: ticks {missing[0]} to 33; replayer.playback.rebuild_events.rebuild_events makes them again"
+        in lines
+    )
     record("b.tape", make=Silent)
-    assert run(replayer.cli.main, "info b.tape --json") == 0
+    assert run(replayer.commands.main.main, "info b.tape --json") == 0
     assert "events" not in json.loads(capsys.readouterr().out)
-    assert run(replayer.cli.main, "info b.tape") == 0
+    assert run(replayer.commands.main.main, "info b.tape") == 0
     assert "events" not in capsys.readouterr().out
 
 
@@ -461,7 +464,7 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
     record()
     total = sum(map(len, TRUTH.values()))
     for name in ("t.csv", "t.ndjson", "t.parquet"):
-        assert run(replayer.cli.main, f"export a.tape --events -o {name}") == 0
+        assert run(replayer.commands.main.main, f"export a.tape --events -o {name}") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"t.{form}: {total} events" for form in ("csv", "ndjson", "parquet")
     ]
@@ -488,7 +491,7 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
             assert record_[name] == text
             assert row[name] == ("" if value is None else str(text))
     assert sorted(path.name for path in Path().iterdir()) == ["a.tape", "t.csv", "t.ndjson", "t.parquet"]
-    assert run(replayer.cli.main, "export a.tape --events -o t.csv --json") == 0
+    assert run(replayer.commands.main.main, "export a.tape --events -o t.csv --json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "path": "t.csv", "rows": total, "columns": columns, "missing_event_ticks": [],
     }  # fmt: skip
@@ -516,7 +519,7 @@ def test_what_columns_become(capsys: pytest.CaptureFixture[str]) -> None:
 
     with Recorder("a.tape", Mixed()):
         pass
-    assert run(replayer.cli.main, "export a.tape --events -o t.parquet") == 0
+    assert run(replayer.commands.main.main, "export a.tape --events -o t.parquet") == 0
     assert pq.read_table("t.parquet").to_pylist() == [
         {"tick": 0, "kind": "a", "flag": True, "number": 1, "half": 0.5, "text": "x", "mixed": "1", "long": 1 << 60, "none": None},
         {"tick": 0, "kind": "b", "flag": None, "number": -2, "half": 2.0, "text": "", "mixed": '"1"', "long": 3, "none": None},
@@ -528,7 +531,7 @@ def test_what_columns_become(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 3; what is there is written."""
     record_and_die(33)
-    assert run(replayer.cli.main, "export a.tape --events -o t.ndjson") == 3
+    assert run(replayer.commands.main.main, "export a.tape --events -o t.ndjson") == 3
     shown = capsys.readouterr()
     with Tape("a.tape") as tape:
         ((first, last),) = tape.missing_event_ticks()
@@ -560,6 +563,6 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, te
     record(ticks=3)
     record("silent.tape", ticks=1, make=Silent)
     record("many.tape", ticks=1, make=Many)
-    assert run(replayer.cli.main, line) == 2
+    assert run(replayer.commands.main.main, line) == 2
     assert_one_line(capsys.readouterr(), text)
     assert not list(Path().glob("t.*"))

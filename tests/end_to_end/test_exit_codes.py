@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import replayer.cli
+import replayer.commands.main
 from recorder import Recorder
-from replayer.options import worst_code
-from replayer.verify import verify_tape
+from replayer.commands.options import worst_code
+from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 
 import small_worlds
@@ -79,7 +79,7 @@ SIM = "--sim small_worlds:"
 def test_one_rule_for_all_commands(line: str, codes: tuple[int, ...]) -> None:
     """Of a sound tape, one that is not sealed, a damaged one, one that differs."""
     tapes = ("sound.tape", "cut.tape", "flipped.tape", "other.tape")
-    assert tuple(run(replayer.cli.main, line.replace("TAPE", tape)) for tape in tapes) == codes
+    assert tuple(run(replayer.commands.main.main, line.replace("TAPE", tape)) for tape in tapes) == codes
 
 
 def test_a_difference_is_worse_than_damage_and_that_worse_than_no_seal() -> None:
@@ -96,11 +96,11 @@ def test_one_document_is_printed_where_the_picture_cannot_be_drawn(
         for tick in range(60):
             tape.step(1 + (tick == 30))
     line = f"diff sound.tape fed.tape {SIM}Declared"
-    assert run(replayer.cli.main, f"{line} --json -o d.png") == 1
+    assert run(replayer.commands.main.main, f"{line} --json -o d.png") == 1
     assert json.loads(capsys.readouterr().out)["course_of"] == "rows"
-    assert run(replayer.cli.main, f"{line} --json -o {output}") == 2
+    assert run(replayer.commands.main.main, f"{line} --json -o {output}") == 2
     assert set(json.loads(capsys.readouterr().out)) == {"error", "exit_code"}
-    assert run(replayer.cli.main, f"{line} -o {output}") == 2
+    assert run(replayer.commands.main.main, f"{line} -o {output}") == 2
     captured = capsys.readouterr()
     assert "first different at tick 31" in captured.out
     assert captured.err.count("\n") == 1
@@ -110,7 +110,7 @@ def test_a_dump_and_a_tape_are_refused_in_one_line(capsys: pytest.CaptureFixture
     """With what could be compared instead."""
     dump = verify_tape("sound.tape", Other, dump_folder=Path()).dump_path
     for pair in (f"{dump} sound.tape", f"sound.tape {dump}"):
-        assert run(replayer.cli.main, f"diff {pair}") == 2
+        assert run(replayer.commands.main.main, f"diff {pair}") == 2
         assert_one_line(
             capsys.readouterr(),
             f"{dump} is a dump and sound.tape is none: give two tapes or two dumps; a tape in it is {dump}/reproduction",
@@ -119,8 +119,8 @@ def test_a_dump_and_a_tape_are_refused_in_one_line(capsys: pytest.CaptureFixture
 
 def test_a_course_says_what_it_was_counted_by(capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty rows of one field differ: without the states nobody knows whether that is more than in the beginning."""
-    assert run(replayer.cli.main, "diff sound.tape other.tape") == 1
+    assert run(replayer.commands.main.main, "diff sound.tape other.tape") == 1
     assert "course: bounded by the number of fields, " in capsys.readouterr().out
-    assert run(replayer.cli.main, "diff sound.tape other.tape --json") == 1
+    assert run(replayer.commands.main.main, "diff sound.tape other.tape --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["course"], facts["course_of"]) == ("bounded", "fields")

@@ -13,6 +13,8 @@ import pytest
 import recorder
 import replayer
 
+from project_paths import EXAMPLES
+
 STEPS = 2000
 
 pytest.importorskip("gymnasium")
@@ -21,7 +23,7 @@ pytest.importorskip("gymnasium")
 @pytest.fixture(scope="module")
 def cartpole() -> Any:
     """The class of the example, as its file defines it."""
-    example = Path(__file__).parents[2] / "examples" / "gymnasium_cartpole.py"
+    example = EXAMPLES / "gymnasium_cartpole.py"
     return runpy.run_path(str(example))["CartPole"]
 
 

@@ -12,25 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder
-import recorder.cli
-import replayer.cli
+import recorder.commands.main
+import replayer.commands.main
 from recorder import Recorder
-from recorder.logfile import LogFile
-from recorder.names import journal_path, segment_numbers
+from recorder.storage.file_names import journal_path, segment_numbers
+from recorder.storage.tape_files import LogFile
 from replayer import Tape
-from replayer.verify import verify_tape
-from waiting import wait_until
+from replayer.timeline.verify import verify_tape
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 from oracle.second_reader import DELTA, FULL, Reader
+from project_paths import GOLDEN
 from small_worlds import Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
-RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
+GOLDEN_0_1 = GOLDEN / "0.1"
+RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A recording of the tiny scenario, ninety ticks."""
     folder = tmp_path_factory.mktemp("recording")
     (folder / "tiny.toml").write_text(TINY)
-    assert run(recorder.cli.main, f"run {folder}/tiny.toml -q -o {folder}/a.tape --keyframe-interval 20") == 0
+    assert run(recorder.commands.main.main, f"run {folder}/tiny.toml -q -o {folder}/a.tape --keyframe-interval 20") == 0
     return (folder / "a.tape").read_bytes()
 
 
@@ -82,7 +83,9 @@ GOOD: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("option", GOOD)
 def test_each_setting_reaches_the_tape(option: str) -> None:
     """META says how the tape is recorded; the run is the same with every setting."""
-    assert run(recorder.cli.main, f"run tiny.toml -q -o a.tape --ticks 45 --keyframe-interval 5 {option}") == 0
+    assert (
+        run(recorder.commands.main.main, f"run tiny.toml -q -o a.tape --ticks 45 --keyframe-interval 5 {option}") == 0
+    )
 
     with Tape(Path("a.tape")) as tape:
         settings = {"hashes": "states"} | tape.meta["settings"]  # What is left out is what it was before it was there.
@@ -122,7 +125,7 @@ BAD = {
 @pytest.mark.parametrize("option", BAD)
 def test_a_setting_that_cannot_be_gets_one_line(folder: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     """Exit code 2, and no file and no folder is made."""
-    assert run(recorder.cli.main, f"run tiny.toml {option}") == 2
+    assert run(recorder.commands.main.main, f"run tiny.toml {option}") == 2
 
     assert_one_line(capsys.readouterr(), BAD[option])
     assert list(files(folder)) == ["tiny.toml"]
@@ -132,13 +135,21 @@ def test_a_setting_that_cannot_be_gets_one_line(folder: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("main", "command", "texts"),
     [
-        (recorder.cli.main, "", ["record resume my.tape", "run", "resume", "scenarios"]),
-        (recorder.cli.main, "run", ["--keep", "--split", "--durability", "--on-error", "flight recorder's loop"]),
-        (recorder.cli.main, "resume", ["Example: record resume meadow.tape", "--ticks", "proved by its hash"]),
-        (replayer.cli.main, "", ["tail", "repair", "follow a recording while it runs"]),
-        (replayer.cli.main, "info", ["--fast", "Exit code: 0 sealed and whole, 3 incomplete", "4 corrupt"]),
-        (replayer.cli.main, "tail", ["--last", "--no-follow", "--json", "Ctrl-C"]),
-        (replayer.cli.main, "repair", ["--output", "--sim", "Exit code: 0 nothing is lost", "left as it is"]),
+        (recorder.commands.main.main, "", ["record resume my.tape", "run", "resume", "scenarios"]),
+        (
+            recorder.commands.main.main,
+            "run",
+            ["--keep", "--split", "--durability", "--on-error", "flight recorder's loop"],
+        ),
+        (
+            recorder.commands.main.main,
+            "resume",
+            ["Example: record resume meadow.tape", "--ticks", "proved by its hash"],
+        ),
+        (replayer.commands.main.main, "", ["tail", "repair", "follow a recording while it runs"]),
+        (replayer.commands.main.main, "info", ["--fast", "Exit code: 0 sealed and whole, 3 incomplete", "4 corrupt"]),
+        (replayer.commands.main.main, "tail", ["--last", "--no-follow", "--json", "Ctrl-C"]),
+        (replayer.commands.main.main, "repair", ["--output", "--sim", "Exit code: 0 nothing is lost", "left as it is"]),
     ],
 )
 def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str], main: Any, command: str, texts: list[str]) -> None:
@@ -164,8 +175,8 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
         append(self, data)
 
     monkeypatch.setattr(LogFile, "append", refuse_some)
-    monkeypatch.setattr("recorder.writer.RETRY_S", (0.0, 0.0))
-    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 5") == 0
+    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --keyframe-interval 5") == 0
 
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: a.tape: ")
@@ -180,12 +191,12 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
 
 def test_resume_goes_on_to_the_tick_that_was_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A finished recording goes on in the same file; the run is that of one that was never interrupted."""
-    assert run(recorder.cli.main, "run tiny.toml -q -o whole.tape --ticks 140") == 0
-    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q -o whole.tape --ticks 140") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
     before = Path("a.tape").read_bytes()
     capsys.readouterr()
 
-    assert run(recorder.cli.main, "resume a.tape --ticks 140") == 0
+    assert run(recorder.commands.main.main, "resume a.tape --ticks 140") == 0
 
     out = capsys.readouterr().out
     assert out.startswith("a.tape: at tick 90, restored from the keyframe at tick 80\n50 ticks in ")
@@ -205,7 +216,7 @@ def test_resume_goes_on_to_where_the_run_was_meant_to_end(capsys: pytest.Capture
     last = [block for block in Reader(whole).blocks if block.kind == DELTA][-1]
     Path("a.tape").write_bytes(whole[: last.offset + 100])
 
-    assert run(recorder.cli.main, "resume a.tape") == 0
+    assert run(recorder.commands.main.main, "resume a.tape") == 0
 
     out = capsys.readouterr().out
     assert out.splitlines()[0] == (
@@ -214,7 +225,7 @@ def test_resume_goes_on_to_where_the_run_was_meant_to_end(capsys: pytest.Capture
     assert Path("a.tape.torn-1").read_bytes() == whole[last.offset : last.offset + 100]
     with Tape(Path("a.tape")) as tape:
         assert (tape.last_tick, tape.status) == (90, "intact")
-    assert run(recorder.cli.main, "resume -q a.tape --ticks 95") == 0
+    assert run(recorder.commands.main.main, "resume -q a.tape --ticks 95") == 0
     assert capsys.readouterr().out == ""
 
 
@@ -257,16 +268,16 @@ def test_a_tape_that_cannot_be_resumed_gets_one_line(
     Path("begun.tape").write_bytes(whole[: next(block.offset for block in blocks if block.kind == FULL)])
     with Recorder("mine.tape", Walkers()) as tape:
         tape.step()
-    shutil.copy(GOLDEN / "walkers-unsealed.tape", "old.tape")
+    shutil.copy(GOLDEN_0_1 / "walkers-unsealed.tape", "old.tape")
     with pytest.MonkeyPatch.context() as patch:
         with Tape(Path("done.tape")) as done:
             meta = {**done.meta, "world": {**done.meta["world"], "name": "atlant"}}
-        patch.setattr("recorder.recorder.describe", lambda *_, **__: meta)
+        patch.setattr("recorder.session.recorder.describe", lambda *_, **__: meta)
         with Recorder("atlantis.tape", Walkers()) as tape:
             tape.step()
     before = files(folder)
 
-    assert run(recorder.cli.main, f"resume {line}") == code
+    assert run(recorder.commands.main.main, f"resume {line}") == code
 
     assert_one_line(capsys.readouterr(), text)
     assert files(folder) == before
@@ -277,7 +288,7 @@ def test_a_tape_that_is_being_recorded_cannot_be_resumed(capsys: pytest.CaptureF
     Path("a.tape").write_bytes(whole)
     with recorder.resume("a.tape") as tape:
         tape.step([])
-        assert run(recorder.cli.main, "resume a.tape --ticks 99") == 2
+        assert run(recorder.commands.main.main, "resume a.tape --ticks 99") == 2
         assert_one_line(capsys.readouterr(), "a.tape: another process is recording into this tape")
         tape.step([])
 
@@ -296,7 +307,7 @@ def test_a_world_of_another_version_that_steps_otherwise_is_a_desync(
         self.state["plants.energy"][0] += 1
 
     monkeypatch.setattr(Meadow, "step", edited)
-    assert run(recorder.cli.main, "resume a.tape --ticks 99") == 1
+    assert run(recorder.commands.main.main, "resume a.tape --ticks 99") == 1
     assert_one_line(capsys.readouterr(), "desync at tick 81: recorded hash ")
     assert files(folder) == before
 
@@ -365,7 +376,7 @@ def test_being_told_while_the_tape_is_sealed_changes_nothing(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Recorder, "close", close_and_be_told)
         patch.setattr(Recorder, "step", step_and_be_told)
-        code = run(recorder.cli.main, "run tiny.toml -o a.tape")
+        code = run(recorder.commands.main.main, "run tiny.toml -o a.tape")
 
     assert code == (143 if first_at else 0)
     assert capsys.readouterr().err == ""

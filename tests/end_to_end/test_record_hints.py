@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-import recorder.cli
-import replayer.cli
+import recorder.commands.main
+import replayer.commands.main
 from recorder import Recorder
-from recorder.names import segment_numbers, segment_path
+from recorder.storage.file_names import segment_numbers, segment_path
 from replayer import Tape
-from replayer.verify import verify_tape
+from replayer.timeline.verify import verify_tape
 
 from oracle.command_lines import TINY, assert_one_line, files, run
+from project_paths import SUPPORT
 from small_worlds import Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
-RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
-TESTS = Path(__file__).parents[1]
+RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,9 @@ def hints(out: str) -> list[list[str]]:
 
 def follow(words: list[str]) -> int:
     """Type a hint in."""
-    return run({"record": recorder.cli.main, "replay": replayer.cli.main}[words[0]], shlex.join(words[1:]))
+    return run(
+        {"record": recorder.commands.main.main, "replay": replayer.commands.main.main}[words[0]], shlex.join(words[1:])
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def follow(words: list[str]) -> int:
 )
 def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str, tick: int) -> None:
     """Names with blanks are quoted, the tick is on the tape; all lead somewhere."""
-    assert run(recorder.cli.main, f"run tiny.toml -o 'my $tape' --keyframe-interval 5 {options}") == 0
+    assert run(recorder.commands.main.main, f"run tiny.toml -o 'my $tape' --keyframe-interval 5 {options}") == 0
 
     commands = hints(capsys.readouterr().out)
     assert [words[:2] for words in commands] == [["replay", "seek"], ["replay", "verify"]]
@@ -67,7 +69,9 @@ def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str,
 
 def test_the_size_of_a_ring_is_what_is_on_the_disk(capsys: pytest.CaptureFixture[str]) -> None:
     """What was dropped is neither counted nor spread over the ticks that are left."""
-    assert run(recorder.cli.main, "run tiny.toml -o ring.tape --ticks 400 --keep 40 --keyframe-interval 5") == 0
+    assert (
+        run(recorder.commands.main.main, "run tiny.toml -o ring.tape --ticks 400 --keep 40 --keyframe-interval 5") == 0
+    )
     out = capsys.readouterr().out
     size_bytes = sum(segment_path("ring.tape", number).stat().st_size for number in segment_numbers("ring.tape"))
     with Tape(Path("ring.tape")) as tape:
@@ -79,7 +83,7 @@ def test_the_size_of_a_ring_is_what_is_on_the_disk(capsys: pytest.CaptureFixture
 
 def test_one_of_a_kind_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     """Not 1 ticks."""
-    assert run(recorder.cli.main, "run tiny.toml -o a.tape --ticks 1") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -o a.tape --ticks 1") == 0
     out = capsys.readouterr().out
     assert ", 1 tick → a.tape\n1 tick in " in out
     assert not re.search(r"\b1 ticks(?! a second)", out)
@@ -87,9 +91,9 @@ def test_one_of_a_kind_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_quiet_says_only_what_nobody_could_know(capsys: pytest.CaptureFixture[str]) -> None:
     """The name of a tape that was not named."""
-    assert run(recorder.cli.main, "run tiny.toml -q --ticks 3") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q --ticks 3") == 0
     assert capsys.readouterr().out == "recordings/tiny-1.tape\n"
-    assert run(recorder.cli.main, "run tiny.toml -q --ticks 3 -o a.tape") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q --ticks 3 -o a.tape") == 0
     assert capsys.readouterr().out == ""
 
 
@@ -107,7 +111,7 @@ def test_who_was_stopped_is_told_how_to_go_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(Recorder, "step", step_and_stop)
-        assert run(recorder.cli.main, "run tiny.toml -o 'a b.tape'") == 128 + number
+        assert run(recorder.commands.main.main, "run tiny.toml -o 'a b.tape'") == 128 + number
     commands = hints(capsys.readouterr().out)
     assert commands[0] == ["record", "resume", "a b.tape"]
     assert [follow(words) for words in commands] == [0, 0, 0]
@@ -121,15 +125,15 @@ def test_who_was_stopped_is_told_how_to_go_on(
 def record_and_die(line: str, ticks: int) -> None:
     """A run that is killed when it has recorded so many ticks, before it could seal the tape."""
     program = (
-        "import os, recorder.cli, recorder.recorder\n"
-        "step = recorder.recorder.Recorder.step\n"
+        "import os, recorder.commands.main, recorder.session.recorder\n"
+        "step = recorder.session.recorder.Recorder.step\n"
         "def step_and_die(self, inputs=None):\n"
         "    result = step(self, inputs)\n"
         f"    if self.tick == {ticks}:\n"
         "        os.kill(os.getpid(), 9)\n"
         "    return result\n"
-        "recorder.recorder.Recorder.step = step_and_die\n"
-        "recorder.cli.main()\n"
+        "recorder.session.recorder.Recorder.step = step_and_die\n"
+        "recorder.commands.main.main()\n"
     )
     finished = subprocess.run([sys.executable, "-c", program, *shlex.split(line)], capture_output=True, check=False)
     assert finished.returncode == -9
@@ -142,33 +146,33 @@ def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], optio
     with Tape(Path("a.tape")) as tape:
         assert (tape.status, tape.last_tick) == ("incomplete", 90)
 
-    assert run(recorder.cli.main, f"resume a.tape {option}") == 0
+    assert run(recorder.commands.main.main, f"resume a.tape {option}") == 0
 
     out = capsys.readouterr().out
     assert "\nsealed: the recording had reached its last tick, 90, and only its end was missing\n" in out
     assert verify_tape(Path("a.tape")).status == "intact"
     with Tape(Path("a.tape")) as tape:
         assert tape.outcome == {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}
-    assert run(recorder.cli.main, f"resume a.tape {option}") == 2
+    assert run(recorder.commands.main.main, f"resume a.tape {option}") == 2
     assert_one_line(capsys.readouterr(), "a.tape is at tick 90 already: say how far to go with --ticks")
 
 
 def test_a_tick_before_the_end_is_told_from_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     """A message of its own."""
-    assert run(recorder.cli.main, "run tiny.toml -q -o a.tape --ticks 1200") == 0
-    assert run(recorder.cli.main, "resume a.tape --ticks 100") == 2
+    assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --ticks 1200") == 0
+    assert run(recorder.commands.main.main, "resume a.tape --ticks 100") == 2
     assert_one_line(capsys.readouterr(), "--ticks 100 lies before tick 1,200, where a.tape is")
 
 
 def test_a_later_file_is_not_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, and every byte stays; the first file alone lacks the next one."""
-    assert run(recorder.cli.main, "run tiny.toml -q -o sp.tape --split 2kB --keyframe-interval 10") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q -o sp.tape --split 2kB --keyframe-interval 10") == 0
     (folder / "new.tape").write_bytes((folder / "sp.tape").read_bytes())
     before = files(folder)
     for option in ("", "--ticks 200"):
-        assert run(recorder.cli.main, f"resume sp.tape.1 {option}") == 2
+        assert run(recorder.commands.main.main, f"resume sp.tape.1 {option}") == 2
         assert_one_line(capsys.readouterr(), "sp.tape.1: this is file 1 of sp.tape; name that one")
-        assert run(recorder.cli.main, f"resume new.tape {option}") == 4
+        assert run(recorder.commands.main.main, f"resume new.tape {option}") == 4
         assert_one_line(capsys.readouterr(), "segment 1 is missing")
     assert files(folder) == before
 
@@ -184,7 +188,7 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "class Needy(Walkers):\n    def __init__(self, n):\n        super().__init__(n=n)\n"
         "def larger():\n    return Walkers(n=21)\n"
     )
-    monkeypatch.syspath_prepend(str(TESTS))
+    monkeypatch.syspath_prepend(str(SUPPORT))
 
 
 @pytest.mark.usefixtures("own")
@@ -193,7 +197,7 @@ def test_a_simulation_of_ones_own_goes_on_by_its_name(capsys: pytest.CaptureFixt
     with Recorder("mine.tape", Walkers()) as tape:
         for _ in range(20):
             tape.step()
-    assert run(recorder.cli.main, "resume mine.tape --sim own_walks:Walkers --ticks 50") == 0
+    assert run(recorder.commands.main.main, "resume mine.tape --sim own_walks:Walkers --ticks 50") == 0
     commands = hints(capsys.readouterr().out)
     assert commands[0] == ["replay", "seek", "mine.tape", "--sim", "own_walks:Walkers", "--tick", "25"]
     assert [follow(words) for words in commands] == [0, 0]
@@ -232,7 +236,7 @@ def test_a_simulation_that_does_not_fit_gets_one_line(
             mine.step()
             fed.step([[0, 1]])
     before = {name: data for name, data in files(folder).items() if "__pycache__" not in name}
-    assert run(recorder.cli.main, f"resume {line}") == 2
+    assert run(recorder.commands.main.main, f"resume {line}") == 2
     assert_one_line(capsys.readouterr(), text)
     assert {name: data for name, data in files(folder).items() if "__pycache__" not in name} == before
 
@@ -246,26 +250,42 @@ NINES = "9" * 400
 @pytest.mark.parametrize(
     ("main", "line", "text"),
     [
-        (recorder.cli.main, "run", "SCENARIO is missing"),
-        (recorder.cli.main, "resume", "TAPE is missing"),
-        (recorder.cli.main, "run tiny.toml --ticks", "--ticks needs a value"),
-        (recorder.cli.main, "run tiny.toml -o", "-o needs a value"),
-        (recorder.cli.main, "run tiny.toml extra", "there is no argument extra"),
-        (recorder.cli.main, "scenarios 'a b' c", "there are no arguments 'a b' c"),
-        (replayer.cli.main, "seek", "say where to go: --tick N, or --episode N with --step N"),
-        (replayer.cli.main, "seek a.tape --tick", "--tick needs a value"),
-        (replayer.cli.main, "verify a.tape b.tape", "there is no argument b.tape"),
-        (replayer.cli.main, f"seek a.tape --tick {NINES}", "--tick: 9,223,372,036,854,775,807 is the largest number"),
-        (recorder.cli.main, "run tiny.toml --ticks 99999999999999999999999", "--ticks: 9,223,372,036,854,775,807 is"),
-        (recorder.cli.main, f"run tiny.toml --ticks {'9' * 5000}", "--ticks: 9,223,372,036,854,775,807 is the largest"),
-        (recorder.cli.main, f"run tiny.toml --ticks {10**16}", "--ticks 10,000,000,000,000,000: 1,000,000,000,000,000"),
-        (recorder.cli.main, "run tiny.toml --keep 99999999999999999999999", "ticks are the most"),
-        (recorder.cli.main, f"run tiny.toml --keyframe-interval {NINES}", "--keyframe-interval: 9,223,"),
-        (recorder.cli.main, f"run tiny.toml --keyframe-interval {10**16}", "keyframe_interval_ticks=1"),
-        (recorder.cli.main, f"run tiny.toml --full-every {10**16}", "full_every=1"),
-        (recorder.cli.main, f"run tiny.toml --split {NINES}", "1000TB are the most"),
-        (recorder.cli.main, "run tiny.toml --split 99999999999999999999999MB", "1000TB are the most"),
-        (recorder.cli.main, "run tiny.toml --sync 0s", "sync='0s': a time above zero"),
+        (recorder.commands.main.main, "run", "SCENARIO is missing"),
+        (recorder.commands.main.main, "resume", "TAPE is missing"),
+        (recorder.commands.main.main, "run tiny.toml --ticks", "--ticks needs a value"),
+        (recorder.commands.main.main, "run tiny.toml -o", "-o needs a value"),
+        (recorder.commands.main.main, "run tiny.toml extra", "there is no argument extra"),
+        (recorder.commands.main.main, "scenarios 'a b' c", "there are no arguments 'a b' c"),
+        (replayer.commands.main.main, "seek", "say where to go: --tick N, or --episode N with --step N"),
+        (replayer.commands.main.main, "seek a.tape --tick", "--tick needs a value"),
+        (replayer.commands.main.main, "verify a.tape b.tape", "there is no argument b.tape"),
+        (
+            replayer.commands.main.main,
+            f"seek a.tape --tick {NINES}",
+            "--tick: 9,223,372,036,854,775,807 is the largest number",
+        ),
+        (
+            recorder.commands.main.main,
+            "run tiny.toml --ticks 99999999999999999999999",
+            "--ticks: 9,223,372,036,854,775,807 is",
+        ),
+        (
+            recorder.commands.main.main,
+            f"run tiny.toml --ticks {'9' * 5000}",
+            "--ticks: 9,223,372,036,854,775,807 is the largest",
+        ),
+        (
+            recorder.commands.main.main,
+            f"run tiny.toml --ticks {10**16}",
+            "--ticks 10,000,000,000,000,000: 1,000,000,000,000,000",
+        ),
+        (recorder.commands.main.main, "run tiny.toml --keep 99999999999999999999999", "ticks are the most"),
+        (recorder.commands.main.main, f"run tiny.toml --keyframe-interval {NINES}", "--keyframe-interval: 9,223,"),
+        (recorder.commands.main.main, f"run tiny.toml --keyframe-interval {10**16}", "keyframe_interval_ticks=1"),
+        (recorder.commands.main.main, f"run tiny.toml --full-every {10**16}", "full_every=1"),
+        (recorder.commands.main.main, f"run tiny.toml --split {NINES}", "1000TB are the most"),
+        (recorder.commands.main.main, "run tiny.toml --split 99999999999999999999999MB", "1000TB are the most"),
+        (recorder.commands.main.main, "run tiny.toml --sync 0s", "sync='0s': a time above zero"),
     ],
 )
 def test_a_command_line_that_cannot_be_gets_a_clear_line(
@@ -281,10 +301,10 @@ def test_a_command_line_that_cannot_be_gets_a_clear_line(
 
 def test_help_says_what_options_cost_and_which_units_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     """For who reads nothing else."""
-    assert run(recorder.cli.main, "run --help") == 0
+    assert run(recorder.commands.main.main, "run --help") == 0
     shown = re.sub(r"[\s│]+", " ", capsys.readouterr().out)
     for text in ("kB, MB, GB, TB (1000)", "KiB, MiB, GiB, TiB (1024)", "500ms, 60s, 5m or 1h", "costs a full keyframe"):
         assert text in shown
     assert "It costs waiting for a slow disk" in shown
-    assert run(recorder.cli.main, "scenarios --help") == 0
+    assert run(recorder.commands.main.main, "scenarios --help") == 0
     assert "Example: record scenarios" in capsys.readouterr().out

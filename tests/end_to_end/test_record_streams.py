@@ -15,7 +15,7 @@ from oracle.command_lines import TINY
 
 pytestmark = pytest.mark.share(0.3)
 
-RECORD = [sys.executable, "-c", "import recorder.cli; recorder.cli.main()"]
+RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
 SHOWN_BY_HELP = [
     ("recorder", "--help"),
     ("replayer", ""),
@@ -65,16 +65,16 @@ def test_a_recording_goes_on_where_nobody_can_be_told(broken: str, stream: str, 
 
 
 WARNED = """
-import sys, recorder.cli, recorder.logfile, recorder.writer
-recorder.writer.RETRY_S = (0.0, 0.0)
-append, calls = recorder.logfile.LogFile.append, []
+import sys, recorder.commands.main, recorder.storage.tape_files, recorder.writer.writer
+recorder.writer.writer.RETRY_S = (0.0, 0.0)
+append, calls = recorder.storage.tape_files.LogFile.append, []
 def refuse_some(self, data):
     calls.append(1)
     if len(calls) in (4, 5):
         raise OSError(28, "No space left on device")
     append(self, data)
-recorder.logfile.LogFile.append = refuse_some
-recorder.cli.main(["run", "tiny.toml", "-o", "a.tape", "--keyframe-interval", "5"])
+recorder.storage.tape_files.LogFile.append = refuse_some
+recorder.commands.main.main(["run", "tiny.toml", "-o", "a.tape", "--keyframe-interval", "5"])
 """
 
 
@@ -90,7 +90,11 @@ def test_a_warning_that_nobody_can_read_stops_nothing() -> None:
 @pytest.mark.parametrize(("package", "word"), SHOWN_BY_HELP)
 def test_help_into_a_pipe_that_breaks_is_quiet(package: str, word: str) -> None:
     """As by | head -1: exit code 0, nothing on stderr; a full disk is a mistake, in one line."""
-    command = [sys.executable, "-c", f"import {package}.cli; {package}.cli.main({[word] if word else []})"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import {package}.commands.main; {package}.commands.main.main({[word] if word else []})",
+    ]
     writing = broken_pipe()
     finished = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, text=True)
     os.close(writing)
@@ -117,10 +121,11 @@ def test_ctrl_c_while_the_program_starts_is_quiet(
 
     late: while the one command that is asked for is imported.
     """
-    (folder / package).mkdir()
+    (folder / package / "commands").mkdir(parents=True)
+    (folder / package / "commands" / "__init__.py").touch()
     interrupting = INTERRUPTING.replace("raise ImportError", "os._exit(0)  # ") if ignored else INTERRUPTING
     (folder / package / "__init__.py").write_text("" if late else interrupting)
-    (folder / package / "cli.py").write_text(
+    (folder / package / "commands" / "main.py").write_text(
         f"def load(_):\n    {interrupting.strip().replace(chr(10), chr(10) + '    ')}\n"
     )
     before = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " if ignored else ""

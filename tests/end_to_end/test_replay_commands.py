@@ -14,19 +14,18 @@ from typing import Any
 import pytest
 
 import recorder
-import recorder.cli
-import replayer.cli
+import recorder.commands.main
+import replayer.commands.main
 from recorder import Recorder
-from recorder.names import segment_path
-from replayer.verify import verify_tape
+from recorder.storage.file_names import segment_path
+from replayer.timeline.verify import verify_tape
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 from oracle.second_reader import DELTA, FRAMES, FULL, META, Reader
+from project_paths import GOLDEN
 from small_worlds import Walkers
 
-TESTS = Path(__file__).parents[1]
-GOLDEN = TESTS / "golden"
-REPLAY = [sys.executable, "-c", "import replayer.cli; replayer.cli.main()"]
+REPLAY = [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()"]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("recording")
     (folder / "tiny.toml").write_text(TINY)
     line = f"run {folder}/tiny.toml -q -o {folder}/a.tape --keyframe-interval 20 --full-every 3 --deterministic"
-    assert run(recorder.cli.main, line) == 0
+    assert run(recorder.commands.main.main, line) == 0
     return (folder / "a.tape").read_bytes()
 
 
@@ -75,9 +74,9 @@ def die(path: str, ticks: int, **settings: Any) -> None:
 
 def info(capsys: pytest.CaptureFixture[str], name: str, *, options: str = "") -> tuple[int, dict[str, Any], str]:
     """The exit code, what --json says, and the text; both forms end alike."""
-    code = run(replayer.cli.main, f"info {name} --json {options}")
+    code = run(replayer.commands.main.main, f"info {name} --json {options}")
     facts = json.loads(capsys.readouterr().out)
-    assert run(replayer.cli.main, f"info {name} {options}") == code
+    assert run(replayer.commands.main.main, f"info {name} {options}") == code
     return code, facts, capsys.readouterr().out
 
 
@@ -164,7 +163,7 @@ def test_info_of_a_tape_without_its_file_header(capsys: pytest.CaptureFixture[st
 
 def test_info_of_a_split_tape_without_one_of_its_files(capsys: pytest.CaptureFixture[str]) -> None:
     """The file is named by its number."""
-    assert run(recorder.cli.main, "run tiny.toml -q -o s.tape --keyframe-interval 10 --split 3000") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -q -o s.tape --keyframe-interval 10 --split 3000") == 0
     segment_path("s.tape", 1).unlink()
     code, facts, text = info(capsys, "s.tape")
 
@@ -193,9 +192,9 @@ def test_info_and_verify_of_a_tape_that_was_only_begun(capsys: pytest.CaptureFix
     assert "  ticks: none that can be reached yet\n" in text
     assert "next:" not in text
 
-    assert run(replayer.cli.main, "verify a.tape") == 3
+    assert run(replayer.commands.main.main, "verify a.tape") == 3
     assert len(capsys.readouterr().out.splitlines()) == 1
-    assert run(replayer.cli.main, "verify a.tape --json") == 3
+    assert run(replayer.commands.main.main, "verify a.tape --json") == 3
     assert json.loads(capsys.readouterr().out)["tick_count"] == 0
 
 
@@ -213,21 +212,21 @@ def test_info_of_an_unsealed_tape_of_format_01(capsys: pytest.CaptureFixture[str
 
 def test_tail_shows_the_last_ticks(capsys: pytest.CaptureFixture[str]) -> None:
     """A line a tick, how many came before, and the seal."""
-    assert run(replayer.cli.main, "tail a.tape --last 3") == 0
+    assert run(replayer.commands.main.main, "tail a.tape --last 3") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "… 87 ticks before these"
     assert [line.split("  ")[0] for line in lines[1:4]] == ["tick 88", "tick 89", "tick 90"]
     assert lines[4:] == ['sealed: {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}']
 
-    assert run(replayer.cli.main, "tail a.tape --no-follow -n 0") == 0
+    assert run(replayer.commands.main.main, "tail a.tape --no-follow -n 0") == 0
     assert capsys.readouterr().out.splitlines() == ["… 90 ticks before these", lines[4]]
-    assert run(replayer.cli.main, "tail a.tape -n 1000") == 0
+    assert run(replayer.commands.main.main, "tail a.tape -n 1000") == 0
     assert len(capsys.readouterr().out.splitlines()) == 91
 
 
 def test_tail_in_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None:
     """So many ticks as were asked for, keyframes beside them, one object a line."""
-    assert run(replayer.cli.main, "tail a.tape --json --last 12") == 0
+    assert run(replayer.commands.main.main, "tail a.tape --json --last 12") == 0
     facts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     assert [fact["tick"] for fact in facts if "tick" in fact] == list(range(79, 91))
@@ -241,7 +240,7 @@ def test_tail_in_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> 
 def test_tail_of_an_unfinished_tape_stops_when_it_is_told_not_to_follow(capsys: pytest.CaptureFixture[str]) -> None:
     """What is there, no word of an end, and the exit code that info has."""
     die("mine.tape", 33)
-    assert run(replayer.cli.main, "tail mine.tape --no-follow --last 2") == 3
+    assert run(replayer.commands.main.main, "tail mine.tape --no-follow --last 2") == 3
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines] == ["… 27 ticks before these", "tick 28", "tick 29"]
     assert lines[-1].endswith("[[9, 29]]")
@@ -251,14 +250,14 @@ def test_tail_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     """Damaged bytes, and the ticks that were in them, where they were."""
     block = block_of(FRAMES, 2)
     spoil(block.offset + 80)
-    assert run(replayer.cli.main, "tail a.tape --last 31") == 0
+    assert run(replayer.commands.main.main, "tail a.tape --last 31") == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + 31 + 2 + 1
     place = next(number for number, line in enumerate(lines) if line.startswith("damaged: "))
     assert lines[place].startswith(f"damaged: bytes {block.offset:,} to ")
     assert f"missing: ticks {block.first_tick} to {block.first_tick + block.tick_count - 1}: " in lines[place + 1]
 
-    assert run(replayer.cli.main, "tail a.tape --last 31 --json") == 0
+    assert run(replayer.commands.main.main, "tail a.tape --last 31 --json") == 0
     facts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [fact["missed"] for fact in facts if "missed" in fact] == [[41, 60]]
     assert [fact["damaged"][0] for fact in facts if "damaged" in fact] == [block.offset]
@@ -310,7 +309,7 @@ def test_repair_of_a_damaged_keyframe_loses_nothing(folder: Path, capsys: pytest
     """A new tape under a name of its own; the old one stays; exit code 0."""
     spoil(block_of(DELTA).offset + 80)
     before = Path("a.tape").read_bytes()
-    assert run(replayer.cli.main, "repair a.tape") == 0
+    assert run(replayer.commands.main.main, "repair a.tape") == 0
 
     assert capsys.readouterr().out == (
         "a.tape → a-repaired.tape: ticks 0 to 90\n"
@@ -321,15 +320,15 @@ def test_repair_of_a_damaged_keyframe_loses_nothing(folder: Path, capsys: pytest
     )
     assert Path("a.tape").read_bytes() == before
     assert sorted(files(folder)) == ["a-repaired.tape", "a.tape", "tiny.toml"]
-    assert run(replayer.cli.main, "verify a-repaired.tape") == 0
+    assert run(replayer.commands.main.main, "verify a-repaired.tape") == 0
 
 
 def test_repair_of_damaged_frames_says_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 3; the same in JSON; what is written verifies as incomplete, not as corrupt."""
     spoil(block_of(FRAMES, 1).offset + 80)
-    assert run(replayer.cli.main, "repair a.tape -o b.tape") == 3
+    assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 3
     assert "  lost: ticks 21 to 40: the block that held its frame is damaged\n" in capsys.readouterr().out
-    assert run(replayer.cli.main, "repair a.tape -o c.tape --json") == 3
+    assert run(replayer.commands.main.main, "repair a.tape -o c.tape --json") == 3
     facts = json.loads(capsys.readouterr().out)
     why = facts["lost_ticks"][0].pop("why")
     assert facts == {
@@ -343,7 +342,7 @@ def test_repair_of_damaged_frames_says_what_is_lost(capsys: pytest.CaptureFixtur
         "lost_optional": [],
     }
     assert why == "the block that held its frame is damaged"
-    assert run(replayer.cli.main, "verify b.tape") == 3
+    assert run(replayer.commands.main.main, "verify b.tape") == 3
     assert "71 of 91 ticks are the same; 20 were not kept, 0 lie between" in capsys.readouterr().out
     assert verify_tape("b.tape").problems == []
 
@@ -351,11 +350,11 @@ def test_repair_of_damaged_frames_says_what_is_lost(capsys: pytest.CaptureFixtur
 def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
     """Then it is a tape like any other, and can be recorded on."""
     os.truncate("a.tape", block_of(FRAMES, -1).offset + 100)
-    assert run(replayer.cli.main, "repair a.tape -o b.tape") == 0
+    assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 0
     assert "a.tape → b.tape: ticks 0 to 80\n" in capsys.readouterr().out
-    assert run(replayer.cli.main, "info b.tape") == 0
+    assert run(replayer.commands.main.main, "info b.tape") == 0
     assert "  ended: repaired\n" in capsys.readouterr().out
-    assert run(recorder.cli.main, "resume -q b.tape") == 0
+    assert run(recorder.commands.main.main, "resume -q b.tape") == 0
     assert verify_tape("b.tape").verified_ticks == 91
 
 
@@ -394,7 +393,7 @@ def test_a_mistake_gets_one_line(
     spoil(bare.offset + 80, "bare.tape")
     before = files(folder)
 
-    assert run(replayer.cli.main, line) == code
+    assert run(replayer.commands.main.main, line) == code
 
     assert_one_line(capsys.readouterr(), text)
     assert files(folder) == before

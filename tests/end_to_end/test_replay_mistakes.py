@@ -13,24 +13,24 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-import recorder.cli
-import recorder.console
-import replayer.cli
-import replayer.files
+import recorder.commands.main
+import recorder.console.progress
+import replayer.commands.main
+import replayer.tape.npz
 from recorder import Recorder
-from recorder.copying import TapeCopy
-from recorder.format.block import Kind
-from replayer.show import field_lines
-from replayer.waiting import Waiting
+from recorder.format.blocks.block import Kind
+from recorder.storage.tape_copy import TapeCopy
+from replayer.follow.idle_wait import Waiting
+from replayer.value_text import field_lines
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 from oracle.hostile_tapes import Still, frames, full, write_tape
 from oracle.second_reader import FRAMES, Reader
+from project_paths import SOURCES, SUPPORT
 
 pytestmark = pytest.mark.share(0.3)
 
-TESTS = Path(__file__).parents[1]
-REPLAY = [sys.executable, "-c", "import replayer.cli; replayer.cli.main()"]
+REPLAY = [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()"]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("recording")
     (folder / "tiny.toml").write_text(TINY)
     line = f"run {folder}/tiny.toml -q -o {folder}/a.tape --keyframe-interval 20 --full-every 3 --deterministic"
-    assert run(recorder.cli.main, line) == 0
+    assert run(recorder.commands.main.main, line) == 0
     return (folder / "a.tape").read_bytes()
 
 
@@ -65,7 +65,7 @@ def test_a_tape_without_any_state(capsys: pytest.CaptureFixture[str], size: int,
     """All commands agree on the exit code: 5 if it is no tape, 3 if it stopped before its first keyframe."""
     cut(size)
     command, _, rest = line.partition(" ")
-    assert run(replayer.cli.main, f"{command} cut.tape {rest}") == code
+    assert run(replayer.commands.main.main, f"{command} cut.tape {rest}") == code
     captured = capsys.readouterr()
     assert "tick 0" not in captured.out + captured.err
     assert "all 0 ticks" not in captured.out
@@ -79,7 +79,7 @@ def test_a_tape_without_any_state(capsys: pytest.CaptureFixture[str], size: int,
 def test_no_tape_shows_none_of_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     """Whose file it is should not depend on what one calls a tape."""
     Path("secret.txt").write_text("root:x:0:0\n" * 20)
-    assert run(replayer.cli.main, "info secret.txt") == 5
+    assert run(replayer.commands.main.main, "info secret.txt") == 5
     assert capsys.readouterr().err == "error: secret.txt: this is no tape\n"
 
 
@@ -88,7 +88,7 @@ def test_no_tape_shows_none_of_its_bytes(capsys: pytest.CaptureFixture[str]) -> 
 
 def start(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run replay as a process."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCES), str(SUPPORT)])}
     return subprocess.run(
         [*REPLAY, *line.split()], stderr=subprocess.PIPE, text=True, env=environment, check=False, **options
     )
@@ -118,7 +118,7 @@ def test_a_repair_onto_a_full_disk_names_the_new_tape(
     """And leaves nothing behind."""
     before = files(folder)
     monkeypatch.setattr(TapeCopy, "frames", refuse)
-    assert run(replayer.cli.main, "repair a.tape -o b.tape") == 2
+    assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 2
     assert_one_line(capsys.readouterr(), "error: b.tape: No space left on device")
     assert files(folder) == before
 
@@ -134,8 +134,8 @@ def test_a_state_is_written_whole_or_not_at_all(
         path.write_bytes(b"half")
         refuse()
 
-    monkeypatch.setattr(replayer.files, "write_state", write_half)
-    assert run(replayer.cli.main, "seek a.tape --tick 5 -o s.npz") == 2
+    monkeypatch.setattr(replayer.tape.npz, "write_state", write_half)
+    assert run(replayer.commands.main.main, "seek a.tape --tick 5 -o s.npz") == 2
     assert_one_line(capsys.readouterr(), "error: s.npz: No space left on device")
     assert files(folder) == before
 
@@ -154,7 +154,7 @@ def test_a_tape_that_may_not_be_read_is_unreadable(
 
     monkeypatch.setattr(os, "open", denied)
     command, _, rest = line.partition(" ")
-    assert run(replayer.cli.main, f"{command} a.tape {rest}") == 5
+    assert run(replayer.commands.main.main, f"{command} a.tape {rest}") == 5
     assert_one_line(capsys.readouterr(), "error: a.tape: Permission denied")
 
 
@@ -168,7 +168,7 @@ def test_a_tape_that_may_not_be_read_is_unreadable(
 def test_mistakes_as_json(capsys: pytest.CaptureFixture[str], line: str, code: int) -> None:
     """The same line and the exit code on stdout."""
     Path("tiny.txt").write_text("no tape")
-    assert run(replayer.cli.main, f"{line} --json") == code
+    assert run(replayer.commands.main.main, f"{line} --json") == code
     captured = capsys.readouterr()
     assert json.loads(captured.out) == {"error": captured.err.removeprefix("error: ").rstrip("\n"), "exit_code": code}
 
@@ -190,7 +190,7 @@ def test_a_desync_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     """With the tick, both hashes and the fields."""
     monkeypatch.setattr("oracle.hostile_tapes.Still", Drifting)
     write_tape(Path("s.tape"), [*full(0), frames(1, 3), *full(3), frames(4, 3)])
-    assert run(replayer.cli.main, "seek s.tape --tick 2 --json --sim oracle.hostile_tapes:Still") == 1
+    assert run(replayer.commands.main.main, "seek s.tape --tick 2 --json --sim oracle.hostile_tapes:Still") == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["exit_code"], facts["first_bad"], facts["fields"]) == (1, 1, ["x"])
     assert Path(facts["dump"]).is_dir()
@@ -198,7 +198,7 @@ def test_a_desync_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 
 def test_a_picture_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     """It would be dropped without a word."""
-    assert run(replayer.cli.main, "seek a.tape --tick 5 --json --picture") == 2
+    assert run(replayer.commands.main.main, "seek a.tape --tick 5 --json --picture") == 2
     assert "--picture is for people" in capsys.readouterr().err
 
 
@@ -210,12 +210,12 @@ def test_hints_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
     name = "neu name.tape"
     last = [block for block in Reader(Path("a.tape").read_bytes()).blocks if block.kind == FRAMES][-1]
     cut(last.offset, name)
-    assert run(replayer.cli.main, f"info '{name}'") == 3
+    assert run(replayer.commands.main.main, f"info '{name}'") == 3
     assert capsys.readouterr().out.endswith("next: record resume 'neu name.tape'  # goes on where it stopped\n")
 
     write_tape(Path("s.tape"), [*full(0), frames(1, 3)], sealed=False)
     sim = "--sim oracle.hostile_tapes:Still"
-    assert run(replayer.cli.main, f"repair s.tape -o '{name}2' {sim}") == 0
+    assert run(replayer.commands.main.main, f"repair s.tape -o '{name}2' {sim}") == 0
     assert capsys.readouterr().out.endswith(f"next: replay verify '{name}2' {sim}\n")
 
 
@@ -223,10 +223,10 @@ def test_junk_behind_a_sealed_tape_is_taken_off_by_a_repair(capsys: pytest.Captu
     """It cannot be resumed there, but copied."""
     with Path("a.tape").open("ab") as file:
         file.write(b"junk")
-    assert run(replayer.cli.main, "info a.tape") == 3
+    assert run(replayer.commands.main.main, "info a.tape") == 3
     assert capsys.readouterr().out.endswith("next: replay repair a.tape\n")
-    assert run(replayer.cli.main, "repair a.tape") == 0
-    assert run(replayer.cli.main, "info a-repaired.tape") == 0
+    assert run(replayer.commands.main.main, "repair a.tape") == 0
+    assert run(replayer.commands.main.main, "info a-repaired.tape") == 0
 
 
 def test_a_later_file_alone_is_not_to_be_resumed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +238,7 @@ def test_a_later_file_alone_is_not_to_be_resumed(capsys: pytest.CaptureFixture[s
     data = Path("s.tape.1").read_bytes()
     end = next(block for block in Reader(data, 1).blocks if block.kind == Kind.END)
     Path("alone.tape").write_bytes(data[: end.offset])
-    assert run(replayer.cli.main, "info alone.tape") in {3, 4}
+    assert run(replayer.commands.main.main, "info alone.tape") in {3, 4}
     assert "resume" not in capsys.readouterr().out
 
 
@@ -247,7 +247,7 @@ def test_each_damage_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     data = bytearray(Path("a.tape").read_bytes())
     data[10] ^= 1
     Path("a.tape").write_bytes(data)
-    assert run(replayer.cli.main, "info a.tape") == 4
+    assert run(replayer.commands.main.main, "info a.tape") == 4
     assert capsys.readouterr().out.count("the checksum of the file header is wrong") == 1
 
 
@@ -265,7 +265,7 @@ def test_each_damage_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_how_a_recording_ended_in_words(capsys: pytest.CaptureFixture[str], outcome: Any, text: str) -> None:
     """No raw dictionaries."""
     write_tape(Path("s.tape"), [*full(0), frames(1, 3)], outcome=outcome)
-    assert run(replayer.cli.main, "info s.tape") == 0
+    assert run(replayer.commands.main.main, "info s.tape") == 0
     assert f"  ended: {text}\n" in capsys.readouterr().out
 
 
@@ -274,7 +274,7 @@ def test_how_a_recording_ended_in_words(capsys: pytest.CaptureFixture[str], outc
 
 def test_the_name_of_a_table_suggests_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """And no others."""
-    assert run(replayer.cli.main, "seek a.tape --tick 5 --field plants") == 2
+    assert run(replayer.commands.main.main, "seek a.tape --tick 5 --field plants") == 2
     line = capsys.readouterr().err
     assert "did you mean plants." in line
     assert "climate" not in line
@@ -285,7 +285,7 @@ def test_a_field_that_cannot_be_drawn_is_refused(capsys: pytest.CaptureFixture[s
     with Recorder("s.tape", Still(), keyframe_interval_ticks=4) as tape:
         tape.step(1)
     sim = "--sim oracle.hostile_tapes:Still"
-    assert run(replayer.cli.main, f"seek s.tape --tick 1 --field x --picture {sim}") == 2
+    assert run(replayer.commands.main.main, f"seek s.tape --tick 1 --field x --picture {sim}") == 2
     assert_one_line(capsys.readouterr(), "--picture needs a field of two dimensions: x has 1 dimension")
 
 
@@ -306,7 +306,7 @@ def test_the_newest_file_that_is_a_tape_is_taken(capsys: pytest.CaptureFixture[s
     Path("a.tape").rename("recordings/a.tape")
     Path("recordings/zz.tape").touch()
     os.utime("recordings/a.tape", (1, 1))
-    assert run(replayer.cli.main, "info") == 0
+    assert run(replayer.commands.main.main, "info") == 0
     assert capsys.readouterr().out.startswith("recordings/a.tape: intact")
 
 
@@ -328,7 +328,9 @@ def test_numbers_of_a_progress_bar_are_whole_in_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
 ) -> None:
     """The bar gives way first."""
-    monkeypatch.setattr(recorder.console, "Console", lambda **_: Console(width=width, force_terminal=True, stderr=True))
-    with recorder.console.progress_bar("verifying", 100_000, quiet=False) as show:
+    monkeypatch.setattr(
+        recorder.console.progress, "Console", lambda **_: Console(width=width, force_terminal=True, stderr=True)
+    )
+    with recorder.console.progress.progress_bar("verifying", 100_000, quiet=False) as show:
         show(12_345)
     assert "12345/100000" in capsys.readouterr().err

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import recorder.cli
-import replayer.cli
+import recorder.commands.main
+import replayer.commands.main
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_violation_and_what_it_leaves(capsys: pytest.CaptureFixture[str]) -> None:
     """The tape of the whole run, exit code 1, a smaller scenario that violates the same, and the command to look at it."""
-    assert run(recorder.cli.main, "run tiny.toml --player snail=random -o a.tape") == 1
+    assert run(recorder.commands.main.main, "run tiny.toml --player snail=random -o a.tape") == 1
     captured = capsys.readouterr()
     assert "violated at tick 7: young: tick < 7 does not hold: it is 7" in captured.err
     assert "made smaller in" in captured.err
@@ -62,29 +62,29 @@ def test_a_violation_and_what_it_leaves(capsys: pytest.CaptureFixture[str]) -> N
     left = tomllib.loads(smaller)["scenario"]
     assert (left.get("adversaries"), left["steps"], "network" in left) == ([], 8, False)
 
-    assert run(recorder.cli.main, "run a.smaller.toml -o b.tape") == 1
+    assert run(recorder.commands.main.main, "run a.smaller.toml -o b.tape") == 1
     assert "nothing in the scenario can be left out" in capsys.readouterr().err
     assert not Path("b.smaller.toml").exists()
-    assert run(replayer.cli.main, "verify a.tape") == 0
-    assert run(replayer.cli.main, "seek a.tape --tick 7") == 0
+    assert run(replayer.commands.main.main, "verify a.tape") == 0
+    assert run(replayer.commands.main.main, "seek a.tape --tick 7") == 0
 
 
 def test_nothing_violated(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 0, and nothing beside the tape."""
     Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))
     before = set(files(Path.cwd()))
-    assert run(recorder.cli.main, "run good.toml -o good.tape") == 0
+    assert run(recorder.commands.main.main, "run good.toml -o good.tape") == 0
     assert set(files(Path.cwd())) - before == {"good.tape"}
     assert capsys.readouterr().err == ""
-    assert run(replayer.cli.main, "results good.tape") == 0
+    assert run(replayer.commands.main.main, "results good.tape") == 0
     assert "no property was violated" in capsys.readouterr().out
 
 
 def test_results(capsys: pytest.CaptureFixture[str]) -> None:
     """From the tape alone, for people and as JSON; the canonical run is the same."""
-    run(recorder.cli.main, "run tiny.toml --player snail=random -o a.tape -q")
+    run(recorder.commands.main.main, "run tiny.toml --player snail=random -o a.tape -q")
     capsys.readouterr()
-    assert run(replayer.cli.main, "results a.tape --canonical") == 1
+    assert run(replayer.commands.main.main, "results a.tape --canonical") == 1
     text = capsys.readouterr().out
     assert "a.tape: scenario tiny, seed 3, canonical exact, 20 ticks, final state " in text
     assert "violated at tick 7: young" in text
@@ -93,7 +93,7 @@ def test_results(capsys: pytest.CaptureFixture[str]) -> None:
     assert "recorded and canonical: the same: every event, in the same order" in text
     assert text.splitlines()[-1].endswith(", the same")
 
-    assert run(replayer.cli.main, "results a.tape --json") == 1
+    assert run(replayer.commands.main.main, "results a.tape --json") == 1
     result = json.loads(capsys.readouterr().out)["result"]
     assert (result["final_tick"], result["regime"], result["error"]) == (20, "canonical_exact", None)
     assert result["violations"] == [{"name": "young", "tick": 7, "details": "tick < 7 does not hold: it is 7"}]
@@ -101,38 +101,38 @@ def test_results(capsys: pytest.CaptureFixture[str]) -> None:
     assert [one["kind"] for one in result["effects"]].count("withheld") == 3
 
     Path("plain.toml").write_text(TINY)
-    run(recorder.cli.main, "run plain.toml -o plain.tape --ticks 3 -q")
+    run(recorder.commands.main.main, "run plain.toml -o plain.tape --ticks 3 -q")
     capsys.readouterr()
-    assert run(replayer.cli.main, "results plain.tape") == 2
+    assert run(replayer.commands.main.main, "results plain.tape") == 2
     assert_one_line(capsys.readouterr(), "plain.tape was recorded without a scenario around its simulation")
 
 
 def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:
     """The same, or the first event that differs."""
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        run(recorder.cli.main, f"run tiny.toml --seed {seed} --player snail=random -o {name}.tape -q")
+        run(recorder.commands.main.main, f"run tiny.toml --seed {seed} --player snail=random -o {name}.tape -q")
     capsys.readouterr()
-    assert run(replayer.cli.main, "compare a.tape b.tape") == 0
+    assert run(replayer.commands.main.main, "compare a.tape b.tape") == 0
     assert capsys.readouterr().out == "a.tape and b.tape: the same: every event, in the same order\n"
-    assert run(replayer.cli.main, "compare a.tape c.tape") == 1
+    assert run(replayer.commands.main.main, "compare a.tape c.tape") == 1
     text = capsys.readouterr().out
     assert text.startswith("a.tape and c.tape: different: a session has other events\n  first difference: event ")
-    assert run(replayer.cli.main, "compare a.tape c.tape --json") == 1
+    assert run(replayer.commands.main.main, "compare a.tape c.tape --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert facts["verdict"] == "safety_visible_divergence"
     assert facts["normalised"]["one"] != facts["normalised"]["other"]
 
     Path("plain.toml").write_text(TINY)
-    run(recorder.cli.main, "run plain.toml -o plain.tape --ticks 3 -q")
+    run(recorder.commands.main.main, "run plain.toml -o plain.tape --ticks 3 -q")
     capsys.readouterr()
-    assert run(replayer.cli.main, "compare a.tape plain.tape") == 2
+    assert run(replayer.commands.main.main, "compare a.tape plain.tape") == 2
     assert_one_line(capsys.readouterr(), "plain.tape has no events")
 
 
 def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     """All combinations, a tape each, who died out, a picture; again it does nothing; another sweep is another folder."""
     sweep = "sweep tiny.toml --axis scenario.network.loss=0,0.9 --axis seed=0..2 --ticks 5 -j 1"
-    assert run(recorder.cli.main, f"{sweep} -o one") == 0
+    assert run(recorder.commands.main.main, f"{sweep} -o one") == 0
     out = capsys.readouterr().out
     assert "6 runs on 1 worker → one" in out
     assert "6 runs, 0 with errors" in out
@@ -148,30 +148,30 @@ def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
         [a, b] for a in (0, 0.9) for b in (0, 1, 2)
     ]
     before = files(Path("one"))
-    assert run(recorder.cli.main, f"{sweep} -o one") == 0
+    assert run(recorder.commands.main.main, f"{sweep} -o one") == 0
     again = files(Path("one"))
     assert {name for name in before if before[name] != again[name]} <= {"survival.png"}
 
     other = sweep.replace("--ticks 5", "--ticks 8")
     capsys.readouterr()
-    assert run(recorder.cli.main, f"{other} -o one") == 2
+    assert run(recorder.commands.main.main, f"{other} -o one") == 2
     assert "error: one holds another batch: its run 0 has other ticks" in capsys.readouterr().err
-    assert run(recorder.cli.main, f"{other} -o two --json --no-tapes") == 1
+    assert run(recorder.commands.main.main, f"{other} -o two --json --no-tapes") == 1
     facts = json.loads(capsys.readouterr().out)
     assert [run_facts["violations"][0][:2] for run_facts in facts["runs"]] == [["young", 7]] * 6
-    assert run(replayer.cli.main, "compare one two") == 1
+    assert run(replayer.commands.main.main, "compare one two") == 1
     assert "6 runs and 6 runs: 6 differ" in capsys.readouterr().out
-    assert run(replayer.cli.main, "compare one one") == 0
+    assert run(replayer.commands.main.main, "compare one one") == 0
 
 
 def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     """Several scenarios with seeds; a violated property is counted, and the next command opens its tape there."""
     Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))
-    assert run(recorder.cli.main, "batch tiny.toml good.toml --seeds 4,5 -o runs -j 1") == 1
+    assert run(recorder.commands.main.main, "batch tiny.toml good.toml --seeds 4,5 -o runs -j 1") == 1
     out = capsys.readouterr().out
     assert "property young: violated in 2 runs, first run 0 at tick 7" in out
     assert out.splitlines()[-1] == "next: replay seek runs/run-00000.tape --tick 7"
-    assert run(recorder.cli.main, "batch good.toml -j 1") == 0
+    assert run(recorder.commands.main.main, "batch good.toml -j 1") == 0
     assert Path("batches/batch-1/run-00000.tape").exists()
 
 
@@ -193,7 +193,7 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
 def test_mistakes(line: str, text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line that names what is wrong, exit code 2, nothing is written."""
     before = files(folder)
-    assert run(recorder.cli.main, line) == 2
+    assert run(recorder.commands.main.main, line) == 2
     captured: Any = capsys.readouterr()
     assert_one_line(captured, text)
     assert files(folder) == before
@@ -224,28 +224,30 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
     )
     Path("in.ndjson").write_text("".join(f'{{"tick": {tick}, "inputs": {tick % 3}}}\n' for tick in range(1, 13)))
 
-    assert run(recorder.cli.main, "run lamp.toml --sim lamp:Lamp --inputs in.ndjson -o lamp.tape") == 1
+    assert run(recorder.commands.main.main, "run lamp.toml --sim lamp:Lamp --inputs in.ndjson -o lamp.tape") == 1
     captured = capsys.readouterr()
     assert "recording lamp (a simulation of yours, seed 0), 12 ticks → lamp.tape" in captured.out
     assert "violated at tick 4: light: lit < 2 does not hold: it is 2" in captured.err
     assert captured.out.splitlines()[-1] == "next: replay seek lamp.tape --sim lamp:Lamp --tick 4"
-    assert run(replayer.cli.main, "seek lamp.tape --sim lamp:Lamp --tick 4") == 0
-    assert run(replayer.cli.main, "verify lamp.tape --sim lamp:Lamp") == 0
+    assert run(replayer.commands.main.main, "seek lamp.tape --sim lamp:Lamp --tick 4") == 0
+    assert run(replayer.commands.main.main, "verify lamp.tape --sim lamp:Lamp") == 0
     smaller = Path("lamp.smaller.toml").read_text()
     assert "# Recorded with: record run lamp.smaller.toml --sim lamp:Lamp --inputs in.ndjson\n" in smaller
     assert "network" not in smaller
-    assert run(recorder.cli.main, "run lamp.smaller.toml --sim lamp:Lamp --inputs in.ndjson -q -o b.tape") == 1
     assert (
-        run(recorder.cli.main, "resume lamp.tape --sim lamp:Lamp --inputs in.ndjson --ticks 15 -q") == 1
+        run(recorder.commands.main.main, "run lamp.smaller.toml --sim lamp:Lamp --inputs in.ndjson -q -o b.tape") == 1
+    )
+    assert (
+        run(recorder.commands.main.main, "resume lamp.tape --sim lamp:Lamp --inputs in.ndjson --ticks 15 -q") == 1
     )  # As before.
-    assert run(replayer.cli.main, "verify lamp.tape --sim lamp:Lamp") == 0
+    assert run(replayer.commands.main.main, "verify lamp.tape --sim lamp:Lamp") == 0
     capsys.readouterr()
     for line, text in (
         ("run lamp.toml", "world: the name of a world was expected"),
         ("run tiny.toml --sim lamp:Lamp", "--sim lamp:Lamp: the scenario tiny names the world meadow"),
         ("run lamp.toml --sim lamp:Torch", "--sim lamp:Torch"),
     ):
-        assert run(recorder.cli.main, line) == 2
+        assert run(recorder.commands.main.main, line) == 2
         assert_one_line(capsys.readouterr(), text)
 
 
@@ -254,11 +256,11 @@ def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -
     Path("saved.toml").write_text(
         PROVOKED.replace("[scenario]\n", "[scenario]\ncheckpoint_interval = 6\n").replace("< 7", "< 21")
     )
-    assert run(recorder.cli.main, "run saved.toml --player snail=random -o a.tape") == 0
+    assert run(recorder.commands.main.main, "run saved.toml --player snail=random -o a.tape") == 0
     whole = capsys.readouterr()
     assert whole.err == "3 checkpoints in artifacts/saved\n"
     line = "run saved.toml --player snail=random --from artifacts/saved/checkpoint_12.tape"
-    assert run(recorder.cli.main, f"{line} -o b.tape") == 0
+    assert run(recorder.commands.main.main, f"{line} -o b.tape") == 0
     rest = capsys.readouterr()
     hashes = [line for text in (whole.out, rest.out) for line in text.splitlines() if "state hash" in line]
     assert len(set(hashes)) == 1
@@ -266,14 +268,14 @@ def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -
     assert sorted(path.name for path in Path("artifacts/saved").iterdir()) == [
         f"checkpoint_{tick}.tape" for tick in (12, 18, 6)
     ]
-    assert run(replayer.cli.main, "verify b.tape") == 0
-    assert run(replayer.cli.main, "results b.tape --json") == 0
+    assert run(replayer.commands.main.main, "verify b.tape") == 0
+    assert run(replayer.commands.main.main, "results b.tape --json") == 0
     capsys.readouterr()
     before = files(Path.cwd())
-    assert run(recorder.cli.main, f"{line} --seed 8 -o c.tape") == 2
+    assert run(recorder.commands.main.main, f"{line} --seed 8 -o c.tape") == 2
     assert_one_line(capsys.readouterr(), "checkpoint_12.tape is of another scenario: its hash is ")
     Path("plain.toml").write_text(TINY)
-    assert run(recorder.cli.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
+    assert run(recorder.commands.main.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
     assert_one_line(capsys.readouterr(), "a simulation without a scenario around it has no checkpoints")
-    assert run(recorder.cli.main, "run saved.toml --from nowhere.tape -o c.tape") == 2
+    assert run(recorder.commands.main.main, "run saved.toml --from nowhere.tape -o c.tape") == 2
     assert files(Path.cwd()) == before | {"plain.toml": TINY.encode()}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import recorder.cli
-from recorder.scenarios import smaller
+import recorder.commands.main
+from recorder.scenarios import shrink_batch as smaller
 from recorder.scenarios.batch import Job, RunRecord
-from recorder.scenarios.smaller import Smaller, first_violations, make_smaller, read_smaller
+from recorder.scenarios.shrink_batch import Smaller, first_violations, make_smaller, read_smaller
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -63,7 +63,7 @@ def manifest(folder: str) -> Any:
 def test_one_of_each_scenario_and_property(capsys: pytest.CaptureFixture[str]) -> None:
     """Of the first run that violates it; named in the summary and in the manifest; it violates the same, and alone."""
     line = "batch good.toml bad.toml other.toml --seeds 4,5 --player snail=random -o runs -j 1"
-    assert run(recorder.cli.main, line) == 1
+    assert run(recorder.commands.main.main, line) == 1
     out = capsys.readouterr().out
     names = ["run-00002.young.smaller.toml", "run-00002.younger.smaller.toml", "run-00004.younger.smaller.toml"]
     assert smaller_files("runs") == names
@@ -83,14 +83,14 @@ def test_one_of_each_scenario_and_property(capsys: pytest.CaptureFixture[str]) -
     left = tomllib.loads(text)
     assert (left["seed"], left["scenario"].get("adversaries"), "network" in left["scenario"]) == (4, [], False)
     assert [one["name"] for one in left["scenario"]["properties"]] == ["young"]
-    assert run(recorder.cli.main, f"run runs/{names[0]} --player snail=random -o again.tape") == 1
+    assert run(recorder.commands.main.main, f"run runs/{names[0]} --player snail=random -o again.tape") == 1
     assert "violated at tick 7: young" in capsys.readouterr().err
 
 
 def test_it_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A finished batch that is gone on with has it still, and searches nothing; one whose file is gone is made again."""
     line = "sweep bad.toml --axis seed=1,2 -o runs -j 1"
-    assert run(recorder.cli.main, line) == 1
+    assert run(recorder.commands.main.main, line) == 1
     first, before = capsys.readouterr().out, files(Path("runs"))
     assert len(smaller_files("runs")) == 2
     searched: list[str] = []
@@ -101,14 +101,14 @@ def test_it_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         return search(*given, **more)
 
     monkeypatch.setattr(smaller, "search", noted)
-    assert run(recorder.cli.main, line) == 1
+    assert run(recorder.commands.main.main, line) == 1
     assert capsys.readouterr().out == first
     after = files(Path("runs"))
     assert {name for name in before | after if before.get(name) != after.get(name)} <= {"survival.png"}
     assert searched == []
 
     Path("runs/run-00000.young.smaller.toml").unlink()
-    assert run(recorder.cli.main, line) == 1
+    assert run(recorder.commands.main.main, line) == 1
     assert searched == ["young"]
     assert files(Path("runs"))["run-00000.young.smaller.toml"] == before["run-00000.young.smaller.toml"]
 
@@ -116,20 +116,20 @@ def test_it_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 def test_leaving_it_out(capsys: pytest.CaptureFixture[str]) -> None:
     """With --no-smaller nothing is searched, nor lost that was made before; without it, it is made up for."""
     line = "sweep bad.toml --axis seed=1,2 -j 1 -o runs"
-    assert run(recorder.cli.main, f"{line} --no-smaller --json") == 1
+    assert run(recorder.commands.main.main, f"{line} --no-smaller --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["smaller"], facts["not_yet_smaller"]) == ([], 0)
     assert (smaller_files("runs"), manifest("runs")["smaller"]) == ([], [])
-    assert run(recorder.cli.main, f"{line} --json") == 1
+    assert run(recorder.commands.main.main, f"{line} --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert [one["file"] for one in facts["smaller"]] == [
         "runs/run-00000.younger.smaller.toml",
         "runs/run-00000.young.smaller.toml",
     ]
-    assert run(recorder.cli.main, f"{line} --no-smaller") == 1
+    assert run(recorder.commands.main.main, f"{line} --no-smaller") == 1
     assert capsys.readouterr().out.count("made smaller") == 2
     assert len(manifest("runs")["smaller"]) == 2
-    assert run(recorder.cli.main, line.replace("-o runs", "-o bare --no-tapes")) == 1
+    assert run(recorder.commands.main.main, line.replace("-o runs", "-o bare --no-tapes")) == 1
     assert sorted(path.name for path in Path("bare").iterdir() if path.suffix == ".toml") == smaller_files("runs")
 
 
@@ -137,7 +137,7 @@ def test_nothing_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Then that is said and kept, and there is no file."""
     alone = PROVOKED.split("[scenario.network]", maxsplit=1)[0] + PROVOKED[PROVOKED.index("[[scenario.properties]]") :]
     Path("alone.toml").write_text(alone.partition('[[scenario.properties]]\nname = "younger"')[0])
-    assert run(recorder.cli.main, "batch alone.toml -o runs -j 1") == 1
+    assert run(recorder.commands.main.main, "batch alone.toml -o runs -j 1") == 1
     assert "  not smaller: run 0, property young: nothing in the scenario can be left out" in capsys.readouterr().out
     assert smaller_files("runs") == []
     assert manifest("runs")["smaller"][0]["file"] is None
@@ -184,7 +184,7 @@ def test_what_is_no_manifest(capsys: pytest.CaptureFixture[str]) -> None:
     Path("runs").mkdir()
     for text in ("{", "[]", '{"smaller": [{"run": 1}]}', '{"smaller": 5}'):
         Path("runs/manifest.json").write_text(text)
-        assert run(recorder.cli.main, "batch good.toml -o runs") == 2
+        assert run(recorder.commands.main.main, "batch good.toml -o runs") == 2
         assert_one_line(capsys.readouterr(), "runs/manifest.json is no manifest: ")
         assert [path.name for path in Path("runs").iterdir()] == ["manifest.json"]
     with pytest.raises(ValueError, match="is no manifest"):

@@ -13,16 +13,16 @@ from typing import Any
 
 import attrs
 import pytest
+from staging import Tally
 
-import recorder.cli
-import replayer.cli
-from recorder.format.block import Kind
+import recorder.commands.main
+import replayer.commands.main
+from recorder.format.blocks.block import Kind
 from recorder.scenarios import discover_checkpoints, run_with_scenario
 from recorder.scenarios import run as run_scenario
 from recorder.scenarios.checkpoints import read_checkpoint
-from replayer.scenario_results import compare_tapes, scenario_result
-from replayer.tape import Tape
-from staging import Tally
+from replayer.tape.tape import Tape
+from replayer.timeline.scenario_results import compare_tapes, scenario_result
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -67,7 +67,7 @@ def output(capsys: pytest.CaptureFixture[str], main: Any, line: str, code: int) 
 
 def record(line: str, code: int = 0) -> None:
     """Record quietly."""
-    assert run(recorder.cli.main, f"run {line} -q") == code
+    assert run(recorder.commands.main.main, f"run {line} -q") == code
 
 
 def result_of(tape: str) -> dict[str, Any]:
@@ -100,19 +100,19 @@ def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
     for kind in (Kind.EVENTS, Kind.TELEMETRY):
         Path("b.tape").write_bytes(Path("a.tape").read_bytes())
         flip(Path("b.tape"), kind)
-        assert run(replayer.cli.main, "verify b.tape") == 4
-        text = output(capsys, replayer.cli.main, "results b.tape", 4)
+        assert run(replayer.commands.main.main, "verify b.tape") == 4
+        text = output(capsys, replayer.commands.main.main, "results b.tape", 4)
         assert "  damaged: " in text
         assert ("made again, of ticks" in text) == (kind == Kind.EVENTS)
-        facts = json.loads(output(capsys, replayer.cli.main, "results b.tape --json", 4))
+        facts = json.loads(output(capsys, replayer.commands.main.main, "results b.tape --json", 4))
         assert facts["missing"][0].startswith("damaged: ")
         for pair in ("a.tape b.tape", "b.tape a.tape"):
-            text = output(capsys, replayer.cli.main, f"compare {pair}", 4)
+            text = output(capsys, replayer.commands.main.main, f"compare {pair}", 4)
             assert "the same: every event" in text.splitlines()[0]
             assert "  b.tape: damaged: " in text
-        assert json.loads(output(capsys, replayer.cli.main, "compare a.tape b.tape --json", 4))["notes"]
-    assert output(capsys, replayer.cli.main, "compare a.tape a.tape", 0).count("\n") == 1
-    assert json.loads(output(capsys, replayer.cli.main, "results a.tape --json", 0))["missing"] == []
+        assert json.loads(output(capsys, replayer.commands.main.main, "compare a.tape b.tape --json", 4))["notes"]
+    assert output(capsys, replayer.commands.main.main, "compare a.tape a.tape", 0).count("\n") == 1
+    assert json.loads(output(capsys, replayer.commands.main.main, "results a.tape --json", 0))["missing"] == []
 
 
 def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,17 +123,19 @@ def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
     with Tape("cut.tape") as tape:
         last = tape.last_tick
     assert 5 < last < 55
-    text = output(capsys, replayer.cli.main, "results cut.tape", 3)
+    text = output(capsys, replayer.commands.main.main, "results cut.tape", 3)
     assert f"  no property was violated up to tick {last}\n" in text
     assert f"  it was not closed: its last tick is {last} of 60\n" in text
     for pair in ("a.tape cut.tape", "cut.tape a.tape"):
-        text = output(capsys, replayer.cli.main, f"compare {pair}", 3)
+        text = output(capsys, replayer.commands.main.main, f"compare {pair}", 3)
         assert "the same: every event" in text.splitlines()[0]
         assert f"  compared up to tick {last}, where a tape that was not closed ends\n" in text
         assert f"  cut.tape: it was not closed: its last tick is {last} of 60\n" in text
-    assert "different" in output(capsys, replayer.cli.main, "compare other.tape cut.tape", 1)
+    assert "different" in output(capsys, replayer.commands.main.main, "compare other.tape cut.tape", 1)
     record("good.toml --player snail=random -o short.tape --ticks 30")
-    assert "no such event" in output(capsys, replayer.cli.main, "compare a.tape short.tape", 1)  # It was closed.
+    assert "no such event" in output(
+        capsys, replayer.commands.main.main, "compare a.tape short.tape", 1
+    )  # It was closed.
 
 
 # --- runs that go on
@@ -144,7 +146,7 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     record("bad.toml --player snail=random -o a.tape", 1)
     start = "artifacts/bad/checkpoint_20.tape"
     capsys.readouterr()
-    assert run(recorder.cli.main, f"run bad.toml --from {start} --keyframe-interval 5 -o b.tape") == 1
+    assert run(recorder.commands.main.main, f"run bad.toml --from {start} --keyframe-interval 5 -o b.tape") == 1
     captured = capsys.readouterr()
     assert f"from {start}, with --player snail=random\n" in captured.out
     assert "violated at tick 20 or before: young\n" in captured.err
@@ -157,10 +159,10 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
         assert [place.tick for place in tape.keyframes if place.tick % 5 == 0][:4] == [20, 20, 25, 30]
         assert tape.meta["notes"] == {"ticks": 60, "players": {"snail": "random"}, "checkpoint": 20}
 
-    text = output(capsys, replayer.cli.main, "results b.tape", 1)
+    text = output(capsys, replayer.commands.main.main, "results b.tape", 1)
     assert "  violated before the tape begins: young\n" in text
     for pair in ("a.tape b.tape", "b.tape a.tape"):
-        text = output(capsys, replayer.cli.main, f"compare {pair}", 0)
+        text = output(capsys, replayer.commands.main.main, f"compare {pair}", 0)
         assert "the same: every event" in text.splitlines()[0]
         assert text.splitlines()[1:] == ["  b.tape begins at tick 20", "  compared from tick 21 on"]
 
@@ -169,7 +171,7 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
         assert not tape.has_events
     assert result_of("d.tape") == rest
     record(f"bad.toml --from {start} --ticks 30 -o c.tape", 1)  # Nothing new is violated, and not all is well.
-    text = output(capsys, replayer.cli.main, "results c.tape", 1)
+    text = output(capsys, replayer.commands.main.main, "results c.tape", 1)
     assert "no property was violated" not in text
 
 
@@ -190,11 +192,11 @@ def test_what_a_run_from_a_checkpoint_cannot_be(capsys: pytest.CaptureFixture[st
         "--inputs in.ndjson --seed 77": "is of another scenario",
     }.items():
         capsys.readouterr()
-        assert run(recorder.cli.main, f"run good.toml --from {start} -o b.tape {options}") == 2
+        assert run(recorder.commands.main.main, f"run good.toml --from {start} -o b.tape {options}") == 2
         assert_one_line(capsys.readouterr(), text)
     for name in cuts:
         capsys.readouterr()
-        assert run(recorder.cli.main, f"run good.toml --from {name} -o b.tape") in {2, 5}
+        assert run(recorder.commands.main.main, f"run good.toml --from {name} -o b.tape") in {2, 5}
         assert_one_line(capsys.readouterr(), name)
     assert files(Path.cwd()) == before
 
@@ -203,20 +205,20 @@ def test_what_a_run_from_a_checkpoint_cannot_be(capsys: pytest.CaptureFixture[st
     record("good.toml -o idle.tape")
     idle = Path("artifacts/good/checkpoint_40-2.tape")
     assert read_checkpoint(idle)[1]["players"] == {}
-    assert run(recorder.cli.main, f"run good.toml --from {idle} --player snail=random -o d.tape") == 2
+    assert run(recorder.commands.main.main, f"run good.toml --from {idle} --player snail=random -o d.tape") == 2
 
 
 def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None:
     """Leaves a smaller scenario, and the command at the violation, as a whole run does."""
     code = (
-        "import os, signal, sys, recorder.cli, recorder.attended as attended\n"
-        "from recorder.scenarios.violations import Violations\n"
+        "import os, signal, sys, recorder.commands.main, recorder.commands.run_loop as attended\n"
+        "from recorder.scenarios.violation_artifacts import Violations\n"
         "own = Violations.watch\n"
         "def watch(self, simulation, tick):\n"
         "    own(self, simulation, tick)\n"
         "    if tick == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
         "Violations.watch = watch\n"
-        "recorder.cli.main(sys.argv[1:])\n"
+        "recorder.commands.main.main(sys.argv[1:])\n"
     )
     for name in ("a", "b"):
         text = PROVOKED if name == "a" else PROVOKED.replace("tick < 7", "tick < 99")
@@ -235,7 +237,7 @@ def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None
         ]
         done = subprocess.run(line, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
         assert done.returncode == -signal.SIGKILL
-    assert run(recorder.cli.main, "resume b.tape") == 1
+    assert run(recorder.commands.main.main, "resume b.tape") == 1
     captured = capsys.readouterr()
     assert captured.out.splitlines()[-1] == "next: replay seek b.tape --tick 50"
     assert "violated at tick 50: old: " in captured.err
@@ -243,12 +245,14 @@ def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None
     assert "# Recorded with: record run b.smaller.toml --player snail=random\n" in smaller
     left = tomllib.loads(smaller)
     assert ([one["name"] for one in left["scenario"]["properties"]], left["world"]) == (["old"], "meadow")
-    assert run(recorder.cli.main, "run b.smaller.toml --player snail=random -o again.tape -q") == 1
+    assert run(recorder.commands.main.main, "run b.smaller.toml --player snail=random -o again.tape -q") == 1
     assert "violated at tick 50: old: " in capsys.readouterr().err
     record("b.toml --player snail=random -o whole.tape", 1)
     assert result_of("whole.tape")["final_hash"] == result_of("b.tape")["final_hash"]
 
-    assert run(recorder.cli.main, "resume a.tape --ticks 40") == 1  # What was violated before the kill is known.
+    assert (
+        run(recorder.commands.main.main, "resume a.tape --ticks 40") == 1
+    )  # What was violated before the kill is known.
     assert "violated at tick 30 or before: young\n" in capsys.readouterr().err
     assert not Path("a.smaller.toml").exists()
 
@@ -260,14 +264,14 @@ def test_a_resumed_simulation_of_ones_own(capsys: pytest.CaptureFixture[str]) ->
     Path("own_tally.py").write_text("from staging import Tally\n")
     record("own.toml --sim own_tally:Tally --ticks 10 -o own.tape")
     capsys.readouterr()
-    assert run(recorder.cli.main, "resume own.tape --sim own_tally:Tally --ticks 40") == 1
+    assert run(recorder.commands.main.main, "resume own.tape --sim own_tally:Tally --ticks 40") == 1
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == "next: replay seek own.tape --sim own_tally:Tally --tick 25"
     smaller = tomllib.loads(Path("own.smaller.toml").read_text())
     assert "network" not in smaller["scenario"]
-    out = output(capsys, replayer.cli.main, "results own.tape --sim own_tally:Tally", 1)
+    out = output(capsys, replayer.commands.main.main, "results own.tape --sim own_tally:Tally", 1)
     assert out.splitlines()[-1] == "next: replay seek own.tape --sim own_tally:Tally --tick 25"
-    assert run(replayer.cli.main, "seek own.tape --sim own_tally:Tally --tick 25") == 0
+    assert run(replayer.commands.main.main, "seek own.tape --sim own_tally:Tally --tick 25") == 0
 
 
 class Ending(Tally):

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import recorder
-import recorder.cli
-import replayer.cli
+import recorder.commands.main
+import replayer.commands.main
 from recorder import Recorder
-from recorder.format.block import Kind
-from recorder.format.places import optional_blocks
+from recorder.format.blocks.block import Kind
+from recorder.format.segments.block_location import optional_blocks
 from replayer import Tape
-from replayer.verify import verify_tape
+from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 
 from oracle.command_lines import assert_one_line, run
@@ -57,7 +57,7 @@ def record(path: str, ticks: int = 30, **settings: Any) -> None:
 @pytest.mark.parametrize("figures", [1, 2, 7, 60])
 def test_rows_of_one_block_of_frames_in_several(monkeypatch: pytest.MonkeyPatch, figures: int) -> None:
     """Frames are short and many, figures may be thousands: together they would be more than a block may be."""
-    monkeypatch.setattr("recorder.waiting_ticks.TELEMETRY_FIGURES", figures)
+    monkeypatch.setattr("recorder.writer.pending_ticks.TELEMETRY_FIGURES", figures)
     with Recorder("a.tape", Counter(), keyframe_interval_ticks=1000, deterministic=True) as tape:
         for _ in range(30):
             tape.step(3)
@@ -98,7 +98,7 @@ def test_a_ring_keeps_the_rows_of_its_ticks() -> None:
 def test_a_repair_takes_the_rows_over() -> None:
     """They are of a kind that may be skipped."""
     record("a.tape")
-    assert run(replayer.cli.main, "repair a.tape -o b.tape") == 0
+    assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 0
     with Tape("a.tape") as one, Tape("b.tape") as two:
         assert {name: values.tolist() for name, values in one.telemetry().items() if name != "late"} == {
             name: values.tolist() for name, values in two.telemetry().items() if name != "late"
@@ -128,7 +128,7 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
     """CSV, NDJSON and Parquet of one tape; missing values are empty, left out, NaN; no file beside them is left."""
     record("a.tape")
     for name in ("t.csv", "t.ndjson", "t.parquet"):
-        assert run(replayer.cli.main, f"export a.tape --telemetry -o {name}") == 0
+        assert run(replayer.commands.main.main, f"export a.tape --telemetry -o {name}") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"t.{form}: 31 rows of 3 figures" for form in ("csv", "ndjson", "parquet")
     ]
@@ -148,7 +148,7 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
         name: values.tobytes() for name, values in columns.items()
     }
     assert sorted(path.name for path in Path().iterdir()) == ["a.tape", "t.csv", "t.ndjson", "t.parquet"]
-    assert run(replayer.cli.main, "export a.tape --telemetry -o t.csv --json") == 0
+    assert run(replayer.commands.main.main, "export a.tape --telemetry -o t.csv --json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "path": "t.csv",
         "rows": 31,
@@ -181,7 +181,7 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, te
     record("a.tape", ticks=3)
     with Recorder("silent.tape", Silent()) as tape:
         tape.step(1)
-    assert run(replayer.cli.main, line) == 2
+    assert run(replayer.commands.main.main, line) == 2
     assert_one_line(capsys.readouterr(), text)
     assert not list(Path().glob("t.*"))
 
@@ -190,7 +190,7 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, te
 def arms_race(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A hundred ticks of it."""
     path = tmp_path_factory.mktemp("meadow") / "a.tape"
-    assert run(recorder.cli.main, f"run arms-race -q --ticks 100 -o {path}") == 0
+    assert run(recorder.commands.main.main, f"run arms-race -q --ticks 100 -o {path}") == 0
     return path
 
 
@@ -205,7 +205,7 @@ def arms_race(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_pictures_are_drawn(arms_race: Path, capsys: pytest.CaptureFixture[str], what: str, form: str) -> None:
     """Of the form that the name asks for."""
-    assert run(replayer.cli.main, f"plot {arms_race} {what} -o p.{form}") == 0
+    assert run(replayer.commands.main.main, f"plot {arms_race} {what} -o p.{form}") == 0
     assert capsys.readouterr().out == f"p.{form}\n"
     data = Path(f"p.{form}").read_bytes()
     assert data.startswith(b"\x89PNG") if form == "png" else b"<svg" in data[:1000]
@@ -242,12 +242,12 @@ flora_energy_max = 4.5
 def test_a_run_ends_where_the_scenario_says(capsys: pytest.CaptureFixture[str]) -> None:
     """The tick that fulfils the condition is the last one on the tape; the reason is in the summary and in info."""
     Path("tiny.toml").write_text(TINY)
-    assert run(recorder.cli.main, "run tiny.toml -o a.tape") == 0
+    assert run(recorder.commands.main.main, "run tiny.toml -o a.tape") == 0
     assert "  ended by Z6 at tick 13: the plants have more energy than 4.5: 4.5" in capsys.readouterr().out.splitlines()
     with Tape("a.tape") as tape:
         assert (tape.last_tick, tape.outcome["reason"], tape.outcome["ticks"]) == (13, "Z6", 13)
         assert tape.telemetry()["tick"].tolist() == list(range(14))
-    assert run(replayer.cli.main, "info a.tape") == 0
+    assert run(replayer.commands.main.main, "info a.tape") == 0
     assert (
         "  ended: at tick 13 by Z6: the plants have more energy than 4.5: 4.5" in capsys.readouterr().out.splitlines()
     )
@@ -257,7 +257,7 @@ def test_a_run_ends_where_the_scenario_says(capsys: pytest.CaptureFixture[str]) 
 def test_the_last_tick_is_condition_z1(capsys: pytest.CaptureFixture[str], ticks: int) -> None:
     """As many ticks as were asked for end a run by Z1, which comes before a condition that holds at the same tick."""
     Path("tiny.toml").write_text(TINY)
-    assert run(recorder.cli.main, f"run tiny.toml -o a.tape --ticks {ticks}") == 0
+    assert run(recorder.commands.main.main, f"run tiny.toml -o a.tape --ticks {ticks}") == 0
     assert f"  ended by Z1 at tick {ticks}: the last tick, as asked" in capsys.readouterr().out.splitlines()
     with Tape("a.tape") as tape:
         assert tape.outcome == {"reason": "Z1", "ticks": ticks, "text": "the last tick, as asked"}
@@ -269,17 +269,17 @@ def test_inputs_from_a_file_and_players_are_recorded(capsys: pytest.CaptureFixtu
     sent = {"kind": "wind", "east": 7, "south": 9}
     Path("moves.ndjson").write_text(f'{{"tick": 3, "inputs": [{json.dumps(sent)}]}}\n\n{{"tick": 9, "inputs": []}}\n')
     line = "--player caterpillar=random --inputs moves.ndjson -q"
-    assert run(recorder.cli.main, f"run arms-race --ticks 8 -o a.tape {line}") == 0
+    assert run(recorder.commands.main.main, f"run arms-race --ticks 8 -o a.tape {line}") == 0
     with Tape("a.tape") as tape:
         assert sent in tape.frame(3).inputs
         assert {one["kind"] for tick in range(1, 9) for one in tape.frame(tick).inputs} >= {"steer", "wind"}
         assert tape.meta["notes"]["players"] == {"caterpillar": "random"}
-    assert run(recorder.cli.main, "resume a.tape --ticks 12") == 2
+    assert run(recorder.commands.main.main, "resume a.tape --ticks 12") == 2
     assert_one_line(
         capsys.readouterr(), "a.tape: some of its inputs came from moves.ndjson: name that file with --inputs"
     )
-    assert run(recorder.cli.main, "resume a.tape --ticks 12 --inputs moves.ndjson -q") == 0
-    assert run(recorder.cli.main, f"run arms-race --ticks 12 -o b.tape {line}") == 0
+    assert run(recorder.commands.main.main, "resume a.tape --ticks 12 --inputs moves.ndjson -q") == 0
+    assert run(recorder.commands.main.main, f"run arms-race --ticks 12 -o b.tape {line}") == 0
     with Tape("a.tape") as one, Tape("b.tape") as two:
         assert one.frame(12).state_hash == two.frame(12).state_hash
 
@@ -304,7 +304,7 @@ def test_what_cannot_be_fed_gets_one_line(capsys: pytest.CaptureFixture[str], li
     """Exit code 2."""
     Path("bad.ndjson").write_text('{"tick": 1, "inputs": []}\n{"tick": 0, "inputs": []}\n')
     Path("hail.ndjson").write_text('{"tick": 2, "inputs": [{"kind": "hail"}]}\n')
-    assert run(recorder.cli.main, f"run arms-race -q --ticks 4 -o a.tape {line}") == 2
+    assert run(recorder.commands.main.main, f"run arms-race -q --ticks 4 -o a.tape {line}") == 2
     assert_one_line(capsys.readouterr(), text)
 
 
@@ -316,10 +316,10 @@ def test_real_time_keeps_to_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         slept.append(seconds)
         clock[0] += seconds
 
-    from recorder.attended import _Pace
+    from recorder.commands.run_loop import _Pace
 
-    monkeypatch.setattr("recorder.attended.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("recorder.attended.time.sleep", sleep)
+    monkeypatch.setattr("recorder.commands.run_loop.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("recorder.commands.run_loop.time.sleep", sleep)
     pace = _Pace(10)
     for worked in (0.03, 0.0, 0.5, 0.02):
         clock[0] += worked

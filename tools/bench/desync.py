@@ -30,8 +30,8 @@ import numpy as np
 
 from recorder import Recorder
 from replayer import Tape
-from replayer.desync.diff import diff_tapes
-from replayer.verify import verify_tape
+from replayer.diagnose.compare.tape_diff import diff_tapes
+from replayer.timeline.verify import verify_tape
 
 TICKS = 100_000
 SPEED_UP_TICKS = 60_000
@@ -111,7 +111,7 @@ def explain(folder: Path, bad_tick: int) -> None:
     """As a user runs it, against the other version of the code."""
     words = ["explain", "herd.tape", "--sim", "herd:Herd", "--code", "edited", "--tick", str(bad_tick)]
     finished = subprocess.run(
-        [sys.executable, "-c", "import replayer.cli; replayer.cli.main()", *words],
+        [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()", *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,

@@ -62,7 +62,7 @@ def main() -> None:
         for _ in range(REPEATS):
             before, start_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             finished = subprocess.run(
-                [sys.executable, "-c", "import replayer.cli; replayer.cli.main()", *words],
+                [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()", *words],
                 cwd=folder,
                 env=environment,
                 capture_output=True,

@@ -27,7 +27,7 @@ from workloads import FIELDS, SIZES, Entities, orders
 
 import replayer
 from recorder import Recorder
-from replayer.extraction.extract import extract
+from replayer.datasets.extract import extract
 
 TICKS = {"S": 12_000, "M": 200}  # 6 M and 20 M rows.
 INTERVALS = {"S": 300, "M": 25}

@@ -31,13 +31,13 @@ import xxhash
 from rich.console import Console
 from rich.progress import track
 
-import recorder.recorder
+import recorder.session.recorder
 from recorder import Recorder
-from recorder.handover import Handover
-from recorder.journal import Journal
-from recorder.keyframes import Keyframes
-from recorder.linking import TickLinks
-from recorder.outputs import Outputs
+from recorder.session.keyframe_policy import Keyframes
+from recorder.session.tick_identity import TickLinks
+from recorder.session.tick_output import Outputs
+from recorder.writer.handoff_queue import Handover
+from recorder.writer.journal import Journal
 from sim import State
 from sim.kernel.hashing import field_memory
 
@@ -64,12 +64,14 @@ class Stage:
 STEP = Stage("the simulation's step", workloads.Timed, "step")
 STAGES = (
     STEP,
-    Stage("inputs to MessagePack, refused if they would not come back", recorder.recorder, "encode_inputs", "pack"),
+    Stage(
+        "inputs to MessagePack, refused if they would not come back", recorder.session.recorder, "encode_inputs", "pack"
+    ),
     Stage("hash of the whole state", State, "hash", "hash"),
     Stage("what the tick changed (mode changes)", Outputs, "take"),
     Stage("hash of that, chained", TickLinks, "prove"),
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
-    Stage("the frame's bytes", recorder.recorder, "encode_frame"),
+    Stage("the frame's bytes", recorder.session.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
     Stage("the frame to the writer's thread", Handover, "put", "append"),
     Stage("whether a segment or a keyframe is due", Keyframes, "add_frame"),

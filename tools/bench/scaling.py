@@ -37,7 +37,7 @@ from rich.progress import track
 
 import recorder
 import replayer
-from recorder.format.log_walk import ChangeLog
+from recorder.format.recording.change_replay import ChangeLog
 from sim import Field, Schema, State
 
 LENGTHS, LONG_LENGTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000), (3_000_000, 10_000_000)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from replayer import SyncTest
-from replayer.desync.hidden_state.roots import Roots
-from replayer.desync.hidden_state.sync_test import PERIOD_TICKS
-from replayer.desync.hidden_state.walk import take_ambient
+from replayer.diagnose.hidden_state.object_walk import take_ambient
+from replayer.diagnose.hidden_state.roots import Roots
+from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS
 from sim import Field, RandomStream, Schema, State
 from sim.kernel.simulation import as_simulation
-from sim.scenario.load import load_scenario
+from sim.scenario.config.load import load_scenario
 
 TICKS = 400
 REPEATS = 300

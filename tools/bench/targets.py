@@ -34,7 +34,7 @@ from rich.table import Table
 
 import recorder
 import replayer
-from recorder.format.log_walk import ChangeLog
+from recorder.format.recording.change_replay import ChangeLog
 
 HERE = Path(__file__).parent
 TICKS = {"S": 3000, "M": 900, "G": 600, "L": 120}

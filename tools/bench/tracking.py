@@ -24,16 +24,16 @@ import workloads
 from rich.console import Console
 from rich.table import Table
 
-from recorder.buffers import Buffers
-from recorder.format.keyframe import gather_changes
-from recorder.paged_ticks import PagedTicks
-from recorder.side_by_side import copy_side_by_side
-from recorder.thrift import Thrift
-from recorder.tracking import find_source
-from recorder.write_watch import PAGE_BYTES, obstacle
-from recorder.written_pages import PageReader
+from recorder.format.blocks.full_keyframe import gather_changes
+from recorder.session.change_source import find_source
+from recorder.session.pages.page_watch import PageReader
+from recorder.session.pages.paged_tick_changes import PagedTicks
+from recorder.session.pages.userfaultfd import PAGE_BYTES, obstacle
+from recorder.session.pages.watch_cost import Thrift
+from recorder.storage.parallel_copy import copy_side_by_side
+from recorder.writer.buffer_pool import Buffers
 from sim import Field, Schema, State
-from sim.kernel.changes import ChangeSource
+from sim.kernel.changes.row_changes import ChangeSource
 from sim.kernel.state import Snapshot
 
 KEYFRAME_TICKS, FULL_EVERY = 300, 10
@@ -186,7 +186,7 @@ def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[
 
 
 def put(state: State, source: ChangeSource, buffers: Buffers, full: bool) -> None:  # noqa: FBT001 - timed gives no names
-    """What recorder.keyframes does on the simulation's thread; the memory is given back at once."""
+    """What recorder.session.keyframe_policy does on the simulation's thread; the memory is given back at once."""
     if full and source.needs_baseline:
         memory = buffers.take(state.layout.size_bytes)
         copy_side_by_side([(memory, state.arena)])

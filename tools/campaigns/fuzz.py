@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))  # The mutator and the small worlds are the tests'.
+sys.path.insert(0, str(ROOT / "tests" / "support"))  # The mutator and the small worlds are the tests'.
 
 RSS_LIMIT_MIB = 1024
 ALLOCATION_LIMIT_MIB = 256
@@ -47,8 +47,8 @@ def make_journal(tape: bytes) -> bytes:
     """A journal with some frames behind the last tick of the tape."""
     import google_crc32c  # noqa: PLC0415
 
-    from recorder.format import journal  # noqa: PLC0415
-    from recorder.format.frame import encode_frame  # noqa: PLC0415
+    from recorder.format.blocks import journal_bytes as journal  # noqa: PLC0415
+    from recorder.format.blocks.frame import encode_frame  # noqa: PLC0415
 
     run_id, area_bytes = tape[24:40], 2048
     areas = b""

@@ -26,9 +26,9 @@ from rich.progress import track
 
 import recorder
 import replayer
-from sim.scenario.load import load_scenario
+from sim.scenario.config.load import load_scenario
 from sim.worlds.meadow import Meadow
-from sim.worlds.meadow.ledger import Ledger
+from sim.worlds.meadow.model.energy_ledger import Ledger
 
 CEILING_MIB = 32  # What a run may gain after its first tenth: tables that lengthen, caches that fill.
 

@@ -16,19 +16,19 @@ cat > "$folder/pyproject.toml" <<'END'
 source_paths = ["src/recorder/format/"]
 also_copy = ["src", "tests", "conftest.py", "README.md", "SPEC.md", "docs", "tools", "tape.ksy"]
 pytest_add_cli_args_test_selection = [
-    "tests/recorder/format", "tests/recorder/test_golden_tapes.py", "tests/recorder/test_second_reader.py",
+    "tests/recorder/format", "tests/recorder/format/test_golden_tapes.py", "tests/recorder/format/test_second_reader.py",
 ]
 pytest_add_cli_args = [
     "-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestUnraisableExceptionWarning",
     "--ignore=tests/recorder/format/test_flips_and_cuts.py", "--ignore=tests/recorder/format/test_smears.py",
     "--ignore=tests/recorder/format/test_hostile_figures.py",
-    "--deselect=tests/recorder/format/test_assembly.py::test_every_cut_of_every_file",
-    "--deselect=tests/recorder/format/test_assembly.py::test_every_cut_of_an_unsealed_last_file",
-    "--deselect=tests/recorder/format/test_assembly.py::test_any_damage_at_once",
-    "--deselect=tests/recorder/format/test_splices.py::test_blocks_moved_about",
-    "--deselect=tests/recorder/format/test_splices.py::test_a_whole_file_of_a_forged_run",
+    "--deselect=tests/recorder/format/recording/test_assembly.py::test_every_cut_of_every_file",
+    "--deselect=tests/recorder/format/recording/test_assembly.py::test_every_cut_of_an_unsealed_last_file",
+    "--deselect=tests/recorder/format/recording/test_assembly.py::test_any_damage_at_once",
+    "--deselect=tests/recorder/format/recording/test_splices.py::test_blocks_moved_about",
+    "--deselect=tests/recorder/format/recording/test_splices.py::test_a_whole_file_of_a_forged_run",
     "--deselect=tests/recorder/format/test_mended_mutations.py::test_every_failure_is_a_recording_error",
-    "--deselect=tests/recorder/test_golden_tapes.py::test_there_are_golden_tapes_of_this_version",
+    "--deselect=tests/recorder/format/test_golden_tapes.py::test_there_are_golden_tapes_of_this_version",
 ]
 END
 cat >> "$folder/conftest.py" <<'END'

@@ -1,8 +1,8 @@
 """Corpora: folders of tapes, with an index of the runs on them; made by ``record generate``, listed by ``replay ls``."""
 
-from recorder.corpus.collection import Corpus
-from recorder.corpus.looking import examine, glance
-from recorder.corpus.runs import PlayerResult, Quality, Run, Settings
+from recorder.corpus.corpus import Corpus
+from recorder.corpus.inspect_tape import examine, glance
+from recorder.corpus.run import PlayerResult, Quality, Run, Settings
 from recorder.corpus.selection import Selection
 
 __all__ = ["Corpus", "PlayerResult", "Quality", "Run", "Selection", "Settings", "examine", "glance"]

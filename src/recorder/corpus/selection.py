@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
-from recorder.corpus.index import create_tables, put_runs
-from recorder.corpus.runs import Run
+from recorder.corpus.database import create_tables, put_runs
+from recorder.corpus.run import Run
 
 SQL_STEPS_MAX = 20_000_000  # Of SQLite's machine, about a second: a condition that needs more has got out of hand.
 SQL_VALUE_BYTES_MAX = 1 << 20  # Of one value, so that no condition can fill the memory.

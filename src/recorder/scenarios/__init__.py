@@ -2,7 +2,7 @@
 
 from recorder.scenarios.batch import run_many
 from recorder.scenarios.checkpoints import Checkpoint, discover_checkpoints, resume_checkpoint
-from recorder.scenarios.running import run, run_with_scenario
+from recorder.scenarios.run_scenario import run, run_with_scenario
 
 __all__ = [
     "Checkpoint",

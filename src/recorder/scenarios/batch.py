@@ -15,16 +15,16 @@ from typing import Any
 
 import attrs
 
-from recorder.courses import Course, course_of
 from recorder.errors import WriterFailedError
-from recorder.names import following_segments, journal_path, segment_path, unfinished_paths
-from recorder.scenarios.running import run_with_scenario
-from recorder.scenarios.workers import pool_of, run_in
+from recorder.processes.spawn_pool import pool_of, run_in
+from recorder.runs.input_source import Course, course_of
+from recorder.scenarios.run_scenario import run_with_scenario
 from recorder.settings import TICKS_MAX
+from recorder.storage.file_names import following_segments, journal_path, segment_path, unfinished_paths
 from sim.kernel.registry import ConfigError, Origin, find_world
-from sim.scenario.identity import scenario_hash
-from sim.scenario.load import FOREIGN, Scenario
-from sim.scenario.results import PRODUCTIVE_KINDS, ScenarioResult
+from sim.scenario.config.identity import scenario_hash
+from sim.scenario.config.load import FOREIGN, Scenario
+from sim.scenario.results.result import PRODUCTIVE_KINDS, ScenarioResult
 
 ATTEMPTS_MAX = 2  # A worker that dies twice over one job, the second time with nothing else to do, dies of that job.
 POPULATION_PREFIXES = ("heads.", "plants.")  # Of figures that say how many of a species are alive.
@@ -67,7 +67,7 @@ class Job:
 
     @property
     def scenario_hash(self) -> str:
-        """See sim.scenario.identity. Raises UnknownWorldError."""
+        """See sim.scenario.config.identity. Raises UnknownWorldError."""
         origin = Origin(self.world, find_world(self.world).version, self.config)
         return scenario_hash({"world": origin.described(), "scenario": self.scenario})
 

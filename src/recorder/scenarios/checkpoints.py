@@ -16,21 +16,21 @@ from typing import Any
 
 import attrs
 
-from recorder.copying import TapeCopy
 from recorder.errors import RecordingError
-from recorder.format.assembly import Assembled
-from recorder.format.recording import KeyframePlace
-from recorder.names import numbered
-from recorder.reading import OpenTape
-from recorder.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
-from recorder.session import describe, encode_small, new_run_id
+from recorder.format.recording.assembly import Assembled
+from recorder.format.recording.recording import KeyframePlace
+from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
+from recorder.session.session import describe, encode_small, new_run_id
 from recorder.settings import make_settings
+from recorder.storage.file_names import numbered
+from recorder.storage.open_tape import OpenTape
+from recorder.storage.tape_copy import TapeCopy
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import restore
 from sim.kernel.state import Snapshot
-from sim.scenario.config import ScenarioConfig
-from sim.scenario.identity import scenario_hash
-from sim.scenario.rounds import ScenarioSimulation
+from sim.scenario.config.identity import scenario_hash
+from sim.scenario.config.scenario import ScenarioConfig
+from sim.scenario.scenario_simulation import ScenarioSimulation
 
 FOLDER = "artifacts"
 # Those of a recording that goes on from a checkpoint; the defaults of Recorder.

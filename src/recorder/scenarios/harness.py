@@ -13,12 +13,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
-from recorder.factories import load_factory
+from recorder.factory_spec import load_factory
 from recorder.scenarios.batch import Job, RunRecord, failed_record, record_of, run_many
-from recorder.scenarios.contracts import check_contracts
-from recorder.scenarios.running import TICKS_BY_DEFAULT, InputsOf, run_with_scenario
-from sim.scenario.monitors import PropertyFunction
-from sim.scenario.results import ScenarioResult
+from recorder.scenarios.pass_criteria import check_contracts
+from recorder.scenarios.run_scenario import TICKS_BY_DEFAULT, InputsOf, run_with_scenario
+from sim.scenario.middleware.monitors import PropertyFunction
+from sim.scenario.results.result import ScenarioResult
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class HostAdapter(Protocol):
         """Its properties of kind function."""
 
     def failures(self, name: str, result: ScenarioResult) -> Sequence[str]:
-        """What is wrong with a result beyond contracts.py, a sentence each."""
+        """What is wrong with a result beyond pass_criteria.py, a sentence each."""
 
 
 @attrs.frozen

@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
-from recorder.console import counted
 from recorder.scenarios.batch import RunRecord
+from recorder.text import counted
 
 ROWS_SHOWN = 20
 

@@ -1,1 +1,1 @@
-"""Find out where two runs part, and keep what is needed to find out why."""
+"""The first divergent tick as data: where it is, which fields differ, which causes were tested."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
-from recorder.format.frame import Frame
-from replayer.desync.apart import hashes_apart
-from replayer.desync.comparison import FieldDifference, compare_states
-from replayer.desync.place import Place, find_place, watched_advance
+from recorder.format.blocks.frame import Frame
+from replayer.desync.isolated_rerun import hashes_apart
+from replayer.desync.location import Place, find_place, watched_advance
+from replayer.desync.state_diff import FieldDifference, compare_states
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
-    from replayer.cursor import Cursor
-    from replayer.desync.causes import Tested
+    from replayer.desync.cause_tests import Tested
+    from replayer.playback.cursor import Cursor
 
 FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
 

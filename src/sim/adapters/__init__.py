@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sim.adapters.adapting import adapt
-    from sim.adapters.captured import CapturedWarning
-    from sim.adapters.plain_object import Fields, fields
-    from sim.adapters.registry import Adapter, NoAdapterError, NotCapturedError
-    from sim.adapters.report import Part, Report
-    from sim.kernel.level import Level
+    from sim.adapters.capture.captured_state import CapturedWarning
+    from sim.adapters.interface.adapt import adapt
+    from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, NotCapturedError
+    from sim.adapters.interface.capture_report import Part, Report
+    from sim.adapters.plain_object.adapter import Fields, fields
+    from sim.kernel.exactness import Level
 
 __all__ = [
     "Adapter",
@@ -24,16 +24,16 @@ __all__ = [
 ]
 
 _LATER = {  # Imported when they are first asked for: whoever reads a tape needs them only if an adapter has made it.
-    "Adapter": "sim.adapters.registry",
-    "CapturedWarning": "sim.adapters.captured",
-    "Fields": "sim.adapters.plain_object",
-    "Level": "sim.kernel.level",
-    "NoAdapterError": "sim.adapters.registry",
-    "NotCapturedError": "sim.adapters.registry",
-    "Part": "sim.adapters.report",
-    "Report": "sim.adapters.report",
-    "adapt": "sim.adapters.adapting",
-    "fields": "sim.adapters.plain_object",
+    "Adapter": "sim.adapters.interface.adapter_registry",
+    "CapturedWarning": "sim.adapters.capture.captured_state",
+    "Fields": "sim.adapters.plain_object.adapter",
+    "Level": "sim.kernel.exactness",
+    "NoAdapterError": "sim.adapters.interface.adapter_registry",
+    "NotCapturedError": "sim.adapters.interface.adapter_registry",
+    "Part": "sim.adapters.interface.capture_report",
+    "Report": "sim.adapters.interface.capture_report",
+    "adapt": "sim.adapters.interface.adapt",
+    "fields": "sim.adapters.plain_object.adapter",
 }
 
 

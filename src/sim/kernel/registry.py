@@ -92,7 +92,7 @@ class World:
         play: from a configuration, a player's name and a policy's to what that player sends; raises ConfigError. None
             if the world has no players.
         tick_limit_reason: what the end of a run is called that has done the ticks it was to do.
-        properties: functions that a scenario's properties may name, see sim.scenario.monitors.
+        properties: functions that a scenario's properties may name, see sim.scenario.middleware.monitors.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
 
     What follows is for training data; all of it may be missing. An agent is somebody who acts, by name; "" is nobody in

@@ -36,7 +36,7 @@ class Simulation(Protocol):
     which is False at first where it costs time to collect them: then they are neither collected nor recorded until
     somebody who is going to ask sets it to True, before the step (see ask_for_events), ``ended()``, which says why
     the run is over, as a short name and a sentence, or None, and ``properties``, functions by name for a scenario's
-    properties of kind function (see sim.scenario.monitors).
+    properties of kind function (see sim.scenario.middleware.monitors).
     """
 
     state: State

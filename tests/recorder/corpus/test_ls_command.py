@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import recorder.cli
-import replayer.cli
 from corpora import change, copy_of_corpus, duel_folder, generate, rows  # noqa: F401 - a fixture
+
+import recorder.commands.main
+import replayer.commands.main
 from recorder.corpus import Corpus, Run, glance
-from recorder.corpus.statistics import statistics_of
+from recorder.corpus.run_statistics import statistics_of
 
 from oracle.command_lines import assert_one_line, run
 
@@ -40,7 +40,7 @@ def corpus(
 
 def ls(line: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
     """Run ``replay ls runs`` and return what it prints."""
-    assert run(replayer.cli.main, f"ls runs {line}") == code
+    assert run(replayer.commands.main.main, f"ls runs {line}") == code
     captured = capsys.readouterr()
     assert captured.err == ""
     return str(captured.out)
@@ -188,7 +188,7 @@ def test_a_picture(line: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_picture_shows_the_numbers() -> None:
     """Bars are as long as the shares, and as high as the counts."""
-    from replayer.ls_plot import draw_corpus
+    from replayer.commands.ls_plot import draw_corpus
 
     runs = Corpus.open(RUNS).runs
     found = statistics_of(runs)
@@ -204,13 +204,13 @@ def test_the_picture_shows_the_numbers() -> None:
 def test_tapes_of_other_origin(capsys: pytest.CaptureFixture[str]) -> None:
     """They are copied, with all of their files, into the folder and the index; a rebuilt index has them, too."""
     line = "run heaps.toml --seed 70 --player left=push -q -o other.tape --split 1kB --ticks 300 --keyframe-interval 20"
-    assert run(recorder.cli.main, line) == 0
+    assert run(recorder.commands.main.main, line) == 0
     files = sorted(Path().glob("other.tape*"))
     assert len(files) > 1
     capsys.readouterr()
     assert ls("--add other.tape --seed 70 --paths -j 1", capsys) == "runs/other.tape\n"
     assert [path.read_bytes() for path in sorted(RUNS.glob("other.tape*"))] == [path.read_bytes() for path in files]
-    assert run(replayer.cli.main, "verify runs/other.tape -j 1") == 0
+    assert run(replayer.commands.main.main, "verify runs/other.tape -j 1") == 0
     (found,) = Corpus.open(RUNS).select(seeds=[70])
     assert (found.source, found.winner, found.ticks, found.size_bytes) == (
         "recorded",
@@ -228,7 +228,7 @@ def test_tapes_of_other_origin(capsys: pytest.CaptureFixture[str]) -> None:
 
     Path("other.tape").write_bytes(b"another one")
     capsys.readouterr()
-    assert run(replayer.cli.main, "ls runs --add other.tape --paths") == 2
+    assert run(replayer.commands.main.main, "ls runs --add other.tape --paths") == 2
     assert_one_line(capsys.readouterr(), "error: runs/other.tape: exists already: give the tape another name")
     assert rows(RUNS)["runs"][-1][0] == before["runs"][-1][0]
 
@@ -242,13 +242,13 @@ def test_a_tape_that_is_being_recorded_is_not_added(capsys: pytest.CaptureFixtur
     with Recorder("live.tape", Walkers()) as tape:
         tape.step(None)
         tape.flush()
-        assert run(replayer.cli.main, "ls runs --add live.tape --paths") == 2
+        assert run(replayer.commands.main.main, "ls runs --add live.tape --paths") == 2
         assert_one_line(capsys.readouterr(), "error: live.tape is being recorded: add it when it has ended")
         Path("recordings").mkdir()
         Path("live.tape").rename("recordings/live.tape")
-        assert run(replayer.cli.main, "ls --paths") == 3
+        assert run(replayer.commands.main.main, "ls --paths") == 3
     assert capsys.readouterr().out == "recordings/live.tape\n"
-    assert run(replayer.cli.main, "ls") == 0
+    assert run(replayer.commands.main.main, "ls") == 0
 
 
 def _damage_in_frames(content: bytes) -> bytes:
@@ -328,7 +328,7 @@ MISTAKES = {
 def test_mistakes(line: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line and exit code 2; tapes and index are as they were."""
     before = {path: path.read_bytes() for path in corpus.iterdir()}
-    assert run(replayer.cli.main, line) == 2
+    assert run(replayer.commands.main.main, line) == 2
     captured = capsys.readouterr()
     assert MISTAKES[line] in captured.err
     assert len(captured.err.splitlines()) == 1
@@ -339,5 +339,5 @@ def test_mistakes(line: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_condition_that_never_ends(capsys: pytest.CaptureFixture[str]) -> None:
     """Is stopped."""
     endless = "(WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r)"
-    assert run(replayer.cli.main, f"ls runs --paths --where {shlex.quote(endless)}") == 2
+    assert run(replayer.commands.main.main, f"ls runs --paths --where {shlex.quote(endless)}") == 2
     assert_one_line(capsys.readouterr(), "it takes too long")

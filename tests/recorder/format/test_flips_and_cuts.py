@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recorder import CorruptError, RecordingError, UnreadableError
-from recorder.format.block import HEADER_BYTES, TAG
-from replayer.tape import Tape
+from recorder.format.blocks.block import HEADER_BYTES, TAG
+from replayer.tape.tape import Tape
 
 from oracle.readings import Reading, read_everything
 from oracle.second_reader import CONTINUATION, DELTA, FRAMES, FULL, INDEX, Reader, ticks_of

@@ -19,14 +19,14 @@ import lz4.block
 import pytest
 
 from recorder import Recorder, RecordingError, UnsupportedVersionError
-from recorder.format.assembly import Source, assemble
-from recorder.format.block import HEADER_BYTES, TAG, BlockHeader, Codec, Kind, decode_header, encode_header, pad
-from recorder.format.contents import NoTapeError
-from recorder.format.file_header import HEADER_BYTES as FILE_HEADER_BYTES
+from recorder.format.blocks.block import HEADER_BYTES, TAG, BlockHeader, Codec, Kind, decode_header, encode_header, pad
+from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX
-from recorder.format.scan import scan_contents
-from recorder.format.seal import encode_trailer
-from replayer.tape import Tape
+from recorder.format.recording.assembly import Source, assemble
+from recorder.format.segments.contents_by_scan import scan_contents
+from recorder.format.segments.seal import encode_trailer
+from recorder.format.segments.segment_contents import NoTapeError
+from replayer.tape.tape import Tape
 from sim.kernel.plain_data import decode_plain, encode_plain
 
 from oracle.exhaust import exhaust
@@ -192,7 +192,7 @@ import resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))
 from recorder import RecordingError
-from replayer.tape import Tape
+from replayer.tape.tape import Tape
 with Tape(sys.argv[1]) as tape:
     problems = tape.check_blocks()
     for tick in range(1, 21):

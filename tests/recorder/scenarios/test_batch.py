@@ -10,11 +10,11 @@ from typing import Any
 
 import attrs
 import pytest
-
 from batch_work import always_dies, dies_beside_a_begun_tape, dies_once, tapes_in
+
 from recorder.scenarios.batch import Job, RunRecord, job_of, run_job, run_many, worker_count
+from recorder.scenarios.batch_manifest import LINES_NAME, MANIFEST_NAME, read_manifest
 from recorder.scenarios.harness import run_harness
-from recorder.scenarios.manifests import LINES_NAME, MANIFEST_NAME, read_manifest
 from recorder.scenarios.sweep import (
     Axis,
     RunChange,
@@ -25,7 +25,7 @@ from recorder.scenarios.sweep import (
     sweep_jobs,
 )
 from sim.kernel.registry import ConfigError
-from sim.scenario.load import load_scenario
+from sim.scenario.config.load import load_scenario
 
 TINY = """
 world = "meadow"

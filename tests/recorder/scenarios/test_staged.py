@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from staging import SavedRing, Tally, staged
+from tiny_roles import Ring
 
 import recorder
 import replayer
-from recorder.console import UsageError
+from recorder.exit_codes import UsageError
 from recorder.scenarios import run_with_scenario
-from replayer.worlds import UnfitSimulationError
+from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.plain_data import decode_plain, encode_plain
-from staging import SavedRing, Tally, staged
-from tiny_roles import Ring
 
 PLAIN: dict[str, Any] = {"name": "rain", "seed": 3, "network": {"loss": 0.5}}
 OTHERS = [

@@ -20,24 +20,23 @@ import pytest
 
 from recorder import PeerDesyncError, Recorder
 from replayer import SyncTest, Tape
-from replayer.desync.certify import certify
-from replayer.desync.contract_check import check_contracts
-from replayer.desync.diff import diff_tapes
-from replayer.desync.draws import finding_lines
-from replayer.desync.explain import explain_tape
 from replayer.desync.finding import Finding
-from replayer.verify import verify_tape
-from sim.kernel.changes import UnmarkedWriteError
+from replayer.desync.rng_draws import finding_lines
+from replayer.diagnose.certify.certify import certify
+from replayer.diagnose.compare.tape_diff import diff_tapes
+from replayer.diagnose.explain.explain import explain_tape
+from replayer.diagnose.write_contracts.guarded_replay import check_contracts
+from replayer.timeline.verify import verify_tape
+from sim.kernel.changes.row_changes import UnmarkedWriteError
 from sim.kernel.simulation import as_simulation
 
+from project_paths import SOURCES, SUPPORT
 from zoo import meadows, observing
 from zoo.meadows import Edit
 from zoo.observing import FOLDERS, TICKS, Step, Truth
 
 pytestmark = pytest.mark.share(0.3)
 
-TESTS = Path(__file__).parents[2]
-SOURCES = TESTS.parent / "src"
 RIGHT_AT_LEAST = 0.9  # Of what the laboratory claims to know.
 MEADOW_TICKS = 30
 
@@ -230,40 +229,46 @@ CASES = [
         "defences cost twice as much",
         "meadow edit",
         {"explain": "edited"},
-        edit=Edit("signalling.py", "np.minimum(cost[turn], energy)", "np.minimum(2 * cost[turn], energy)"),
+        edit=Edit("phases/signalling.py", "np.minimum(cost[turn], energy)", "np.minimum(2 * cost[turn], energy)"),
     ),
     Case(
         9,
         "a cull takes another share",
         "meadow edit",
         {"explain": "edited"},
-        edit=Edit("orders.py", "energy // heads * lost + energy % heads * lost // heads", "energy * percent // 100"),
+        edit=Edit(
+            "phases/inputs.py", "energy // heads * lost + energy % heads * lost // heads", "energy * percent // 100"
+        ),
     ),
     Case(
         9,
         "neighbours weigh less",
         "meadow edit",
-        edit=Edit("flow_field.py", "near // np.maximum(2 * count, 1)", "near // np.maximum(3 * count, 1)"),
+        edit=Edit("phases/flow_field.py", "near // np.maximum(2 * count, 1)", "near // np.maximum(3 * count, 1)"),
     ),
     Case(
         9,
         "seeds a tick late",
         "meadow edit",
         {"explain": "edited"},
-        edit=Edit("lifecycle.py", "flora.reproduction_interval[species]", "flora.reproduction_interval[species] + 1"),
+        edit=Edit(
+            "phases/lifecycle.py", "flora.reproduction_interval[species]", "flora.reproduction_interval[species] + 1"
+        ),
     ),
     Case(
         9,
         "swarms rest for longer",
         "meadow edit",
         {"explain": "edited"},
-        edit=Edit("interaction.py", "swarm.cooldown = herbivore.velocity - 1", "swarm.cooldown = herbivore.velocity"),
+        edit=Edit(
+            "phases/interaction.py", "swarm.cooldown = herbivore.velocity - 1", "swarm.cooldown = herbivore.velocity"
+        ),
     ),
     Case(
         13,
         "signals are rounded up",
         "meadow edit",
-        edit=Edit("transport.py", "across[2:]) >> 4", "across[2:] + 8) >> 4"),
+        edit=Edit("phases/transport.py", "across[2:]) >> 4", "across[2:] + 8) >> 4"),
     ),
     Case(1, "zoo.meadows:Forgetful", "meadow outside", {"check": "Forgetful._rain_ticks"}),
     Case(8, "zoo.meadows:Trampling", "meadow versions", {"audit": "biotope.wind", "check": "Trampling.step"}),
@@ -377,7 +382,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], Specimen]:
     variables = {name: value for name, value in (SIMD | SEED | THREADS).items() if value}
     subprocess.run(
         [sys.executable, "-m", "zoo.observing", str(folder), *(case.name for case in CASES if case.environment)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(SOURCES)]), **variables},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SUPPORT), str(SOURCES)]), **variables},
         check=True,
     )
 
@@ -399,7 +404,7 @@ def _as_a_user_has_it(
     case = request.getfixturevalue("case") if "case" in request.fixturenames else CASES[0]
     version = "sound" if case.how == "versions" else "faulty"
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(FOLDERS[version]), str(TESTS), str(SOURCES), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(FOLDERS[version]), str(SUPPORT), str(SOURCES), *sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path[:3]))
     yield
@@ -482,7 +487,7 @@ def by_explain(specimen: Specimen, expected: str) -> tuple[Any, bool]:
     if cause is None:
         return explanation.notes, False
     if case.edit is not None:
-        guilty = [(case.edit.file, case.edit.line)] * 2
+        guilty = [(Path(case.edit.file).name, case.edit.line)] * 2
     else:
         folders = ("sound", "faulty") if versions else ("faulty",)
         places = [(folder, line) for folder in folders for line in marked(source_of(case, folder), case.kind)]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim import Blob, Field, Schema, Snapshot, State, Table
-from sim.kernel.changes import MarkedChanges
+from sim.kernel.changes.row_changes import MarkedChanges
 from sim.kernel.hashing import HASH_NAME
 
 from sim_strategies import Write, apply_write, schemas, writes

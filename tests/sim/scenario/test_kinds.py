@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from staging import staged
 
-from recorder.recorder import Recorder
 from recorder.scenarios import run_with_scenario
-from replayer.events import rebuild_events
-from replayer.scenario_results import compare_tapes, scenario_result
-from replayer.tape import Tape
-from replayer.verify import verify_tape
+from recorder.session.recorder import Recorder
+from replayer.playback.rebuild_events import rebuild_events
+from replayer.tape.tape import Tape
+from replayer.timeline.scenario_results import compare_tapes, scenario_result
+from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 from sim.kernel.messages import Event
-from sim.scenario.kinds import MESSAGE_KINDS, OWN_KINDS
-from sim.scenario.results import ScenarioResult, fold_events
-from staging import staged
+from sim.scenario.event_kinds import MESSAGE_KINDS, OWN_KINDS
+from sim.scenario.results.result import ScenarioResult, fold_events
 
 SCENARIO: dict[str, Any] = {
     "name": "told",

@@ -14,12 +14,12 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from random_scenarios import CASES, Case, any_scenario, check_many
-from sim.kernel.plain_data import encode_plain
-from sim.kernel.simulation import restore
 from staging import happened, staged
 from tiny_roles import Ring
+
+from sim.kernel.plain_data import encode_plain
+from sim.kernel.simulation import restore
 
 ORDINARY, MANY = 300, 10_000
 

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-
-from sim.kernel.registry import ConfigError
 from staging import Tally, happened, staged, totals
 from tiny_roles import Ring
+
+from sim.kernel.registry import ConfigError
 
 THIEF = {"id": "x", "kind": "withholding", "budget": {"total": 99}}
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import attrs
 import pytest
-
-import replayer
 from random_scenarios import CASES, Case, any_scenario
-from recorder import Recorder
-from replayer.events import rebuild_events
-from sim.kernel.messages import Event
-from sim.kernel.plain_data import decode_plain, encode_plain
-from sim.scenario.load import load_scenario
 from staging import Tally, staged
 from tiny_roles import Ring
+
+import replayer
+from recorder import Recorder
+from replayer.playback.rebuild_events import rebuild_events
+from sim.kernel.messages import Event
+from sim.kernel.plain_data import decode_plain, encode_plain
+from sim.scenario.config.load import load_scenario
 
 pytestmark = pytest.mark.share(0.3)
 

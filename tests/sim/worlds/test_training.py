@@ -10,11 +10,11 @@ import pytest
 from sim.kernel.fixed_point import ONE
 from sim.kernel.registry import ConfigError, find_world
 from sim.kernel.state import State
-from sim.scenario.load import load_scenario
+from sim.scenario.config.load import load_scenario
 from sim.worlds.choreography import Choreography
-from sim.worlds.choreography.buffers import read_buffers, write_buffers
+from sim.worlds.choreography.run.message_queues import read_buffers, write_buffers
 from sim.worlds.meadow import WORLD, Meadow
-from sim.worlds.meadow.view import look
+from sim.worlds.meadow.players.view import look
 
 from sim_strategies import idle_flora, small_meadow
 

@@ -6,7 +6,7 @@ from typing import Any
 from sim.kernel.registry import Config, InputSource, World
 from sim.worlds.choreography import training
 from sim.worlds.choreography.config import read_config
-from sim.worlds.choreography.simulation import WORLD_NAME, WORLD_VERSION, Choreography, summarize
+from sim.worlds.choreography.run.simulation import WORLD_NAME, WORLD_VERSION, Choreography, summarize
 
 
 def _inputs(config: Config) -> InputSource:

@@ -3,10 +3,10 @@
 from importlib.resources import files
 
 from sim.kernel.registry import Config, InputSource, World
-from sim.worlds.meadow import training
-from sim.worlds.meadow.config import read_config
-from sim.worlds.meadow.orders import schedule
-from sim.worlds.meadow.policies import play
+from sim.worlds.meadow.config.meadow import read_config
+from sim.worlds.meadow.phases.inputs import schedule
+from sim.worlds.meadow.players import training
+from sim.worlds.meadow.players.policies import play
 from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layers, picture, points, summarize
 
 

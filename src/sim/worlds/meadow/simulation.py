@@ -13,21 +13,21 @@ from sim.kernel.messages import Event
 from sim.kernel.registry import Config, Origin
 from sim.kernel.simulation import Phase, run_phases
 from sim.kernel.state import Snapshot, State
-from sim.worlds.meadow.config import read_config
-from sim.worlds.meadow.flow_field import run_flow_field
-from sim.worlds.meadow.ground import Ground
-from sim.worlds.meadow.interaction import run_interaction
-from sim.worlds.meadow.layout import LossCause, make_schema
-from sim.worlds.meadow.ledger import Ledger
-from sim.worlds.meadow.lifecycle import run_lifecycle
-from sim.worlds.meadow.orders import is_input, run_inputs
-from sim.worlds.meadow.placement import place_everything
-from sim.worlds.meadow.scheduled import INPUT_KEYS
-from sim.worlds.meadow.sight import run_sight
-from sim.worlds.meadow.signalling import run_signalling
-from sim.worlds.meadow.telemetry import make_row
-from sim.worlds.meadow.termination import find_end
-from sim.worlds.meadow.writes import WRITES
+from sim.worlds.meadow.config.inputs import INPUT_KEYS
+from sim.worlds.meadow.config.meadow import read_config
+from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.energy_ledger import Ledger
+from sim.worlds.meadow.model.layout import LossCause, make_schema
+from sim.worlds.meadow.model.placement import place_everything
+from sim.worlds.meadow.output.telemetry import make_row
+from sim.worlds.meadow.phases.flow_field import run_flow_field
+from sim.worlds.meadow.phases.inputs import is_input, run_inputs
+from sim.worlds.meadow.phases.interaction import run_interaction
+from sim.worlds.meadow.phases.lifecycle import run_lifecycle
+from sim.worlds.meadow.phases.sight import run_sight
+from sim.worlds.meadow.phases.signalling import run_signalling
+from sim.worlds.meadow.phases.termination import find_end
+from sim.worlds.meadow.phases.writes import WRITES
 
 WORLD_NAME = "meadow"
 INT64_MAX = (1 << 63) - 1
@@ -113,7 +113,7 @@ class Meadow:
         self._ground.chronicle.wanted = wanted
 
     def events(self) -> list[Event]:
-        """What happened in the step just made, see chronicle.py; last, whether the run is over with it, and why.
+        """What happened in the step just made, see events.py; last, whether the run is over with it, and why.
 
         Raises RuntimeError if that step was made without anybody wanting to know.
         """
@@ -127,7 +127,7 @@ class Meadow:
         return find_end(self.state, self.config)
 
     def step(self, inputs: Any) -> None:
-        """Advance by one tick. inputs: a list of inputs (see orders.py) or None; ValueError if one cannot be."""
+        """Advance by one tick. inputs: a list of inputs (see inputs.py) or None; ValueError if one cannot be."""
         run_phases(self.phases, inputs)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sim.kernel.registry import ConfigError
 from sim.worlds.choreography import Choreography
-from sim.worlds.choreography.builder import again, branch, choice, end, loop, protocol, send
+from sim.worlds.choreography.protocol.builder import again, branch, choice, end, loop, protocol, send
 
 X = send("A", "B", "x")
 MEAN = {"kind": "mean_field", "beta": "1.5", "species": 2, "initial_state": ["0.6", "0.4"], "step": "0.01"}

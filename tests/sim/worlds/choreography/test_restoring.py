@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import replayer
 import sim.worlds.choreography
-from replayer.verify import verify_tape
+from replayer.timeline.verify import verify_tape
 from sim.kernel.messages import Message
 from sim.kernel.simulation import restore
-from sim.scenario.load import SUFFIX
+from sim.scenario.config.load import SUFFIX
 from sim.worlds.choreography import WORLD, Choreography
-from sim.worlds.choreography.simulation import summarize
+from sim.worlds.choreography.run.simulation import summarize
 
 from oracle.protocols import REGISTERS, configs
 from small_worlds import record

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sim.scenario.load import load_scenario
+from sim.scenario.config.load import load_scenario
 from sim.worlds.meadow import WORLD
-from sim.worlds.meadow.config import read_config
+from sim.worlds.meadow.config.meadow import read_config
 
 from oracle.followed_meadow import FollowedMeadow, deer, defended, first_difference, one_cell, state_of
 from oracle.naive_meadow import NaiveMeadow

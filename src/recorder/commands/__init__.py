@@ -1,0 +1,1 @@
+"""The command `record`, one module a subcommand."""

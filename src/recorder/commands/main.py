@@ -1,0 +1,47 @@
+"""The command ``record``: run a scenario and keep what happens."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App
+
+from recorder.console.app import run_app, version
+from recorder.console.lazy_commands import add_commands
+
+COMMANDS = {  # Where each is; imported when it is asked for.
+    "run": "recorder.commands.run:run",
+    "resume": "recorder.commands.resume:resume",
+    "batch": "recorder.commands.batch:batch",
+    "sweep": "recorder.commands.batch:sweep",
+    "generate": "recorder.commands.generate:generate",
+    "scenarios": "recorder.commands.scenarios:scenarios",
+}
+
+
+def load(arguments: Sequence[str]) -> App:
+    """The program, with what it needs for these arguments imported."""
+    app = App(
+        name="record",
+        help="Record a simulation: inputs and a state hash for every tick, keyframes now and then.\n\n"
+        "Try:\n"
+        "  record scenarios                 list the scenarios that ship\n"
+        "  record run quiet-meadow          record one of them into recordings/\n"
+        "  record run my.toml -o my.tape --ticks 10000 --seed 3\n"
+        "  record resume my.tape            go on after a crash, in the same tape\n"
+        "  record batch arms-race --seeds 0..63 -o runs\n"
+        "  record sweep my.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1 -o lossy\n"
+        "  record generate arms-race --seeds 0..63 --player caterpillar=greedy,random -o runs",
+        help_format="plaintext",
+        version=version,
+        suppress_keyboard_interrupt=False,
+    )
+    add_commands(app, COMMANDS, arguments)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script ``record``."""
+    words = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run_app(load(words), words, unnamed="standard output"))

@@ -1,0 +1,79 @@
+"""The command ``record resume``: go on with a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from recorder.commands.options import Inputs, Quiet, Sim
+from recorder.commands.resume_plan import plan_for
+from recorder.commands.run_common import notes_of, run_watched, simulation_of
+from recorder.console.argument_types import Positive
+from recorder.console.output import say
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import UsageError
+from recorder.reopen.resume import resume as resume_tape
+from recorder.scenarios.violation_artifacts import Violations
+from recorder.session.recorder import Recorder
+from recorder.text import counted, shown_path
+from sim.kernel.registry import find_world
+from sim.scenario.config.load import FOREIGN, Scenario
+
+
+def resume(
+    tape: Path,
+    /,
+    *,
+    ticks: Positive | None = None,
+    sim: Sim = None,
+    inputs: Inputs = None,
+    quiet: Quiet = False,
+) -> int:
+    """Go on with a recording that was ended by a crash, a kill, a power cut, or by its last tick.
+
+    Example: record resume meadow.tape
+
+    The world is put into the state of the last recorded tick, proved by its hash, and the run goes on in the same
+    tape as if nothing had happened. Half-written bytes at the end are kept in a file beside the tape. A recording
+    that has reached its last tick, and was not sealed, is sealed.
+
+    Parameters
+    ----------
+    tape
+        The tape, by the name of its first file.
+    ticks
+        The tick to go on to; by default the one that the recording was meant to reach.
+    quiet
+        Print nothing but errors.
+    """
+    plan = plan_for(tape, ticks, sim, inputs)
+    with progress_bar("restoring", 1, quiet=quiet) as show:
+        try:
+            simulation = simulation_of(sim) if sim is not None else None
+            recorder = resume_tape(tape, simulation, progress=lambda done, total: show(done / total))
+        except TypeError as error:  # The simulation at hand is not the one that was recorded.
+            raise UsageError(f"{tape}: {error}") from None
+    found = recorder.resumed
+    if not quiet and found is not None:
+        say(
+            f"{tape}: at tick {found.tick:,}, restored from the keyframe at tick {found.keyframe_tick:,}"
+            + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
+            + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
+        )
+    violations = Violations(notes_of(plan.last_tick, plan.players, inputs))
+    code = run_watched(recorder, plan.course, plan.last_tick, violations, quiet=quiet)
+    if code:
+        violations.say()
+        return code
+    return violations.leave_behind(tape, _recorded(recorder, sim), plan.players, plan.course, quiet=quiet)
+
+
+def _recorded(recorder: Recorder, sim: str | None) -> Scenario:
+    """The scenario that a tape is of, as a file would have given it."""
+    provocation = recorder.meta.get("scenario")
+    name = str((provocation or {}).get("name", "scenario"))
+    match recorder.meta.get("world"):
+        case {"name": str(world), "config": dict(config)}:
+            return Scenario(name, find_world(world), config, provocation)
+    return Scenario(name, attrs.evolve(FOREIGN, make=lambda _: simulation_of(str(sim))), {}, provocation)

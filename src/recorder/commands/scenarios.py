@@ -1,0 +1,17 @@
+"""The command ``record scenarios``: which there are."""
+
+from __future__ import annotations
+
+import itertools
+
+from sim.scenario.config.load import shipped_scenarios
+
+
+def scenarios() -> None:
+    """List the scenarios that ship, with what their first comment says.
+
+    Example: record scenarios
+    """
+    for name, file in shipped_scenarios().items():
+        comment = itertools.takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
+        print(f"{name}: {' '.join(line.lstrip('# ') for line in comment)}")

@@ -1,0 +1,1 @@
+"""The simulation contract, checked by trials: repeat, reload, restart in another process."""

@@ -1,0 +1,165 @@
+"""Run a command line: one line for a mistake, the exit code for it."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+from cyclopts import App, CycloptsError, MissingArgumentError
+from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
+from rich.console import Console
+
+from recorder.console.broken_pipes import patient_streams
+from recorder.console.output import say_aside, silence
+from recorder.errors import (
+    CorruptError,
+    DesyncError,
+    MissingTickError,
+    RecordingError,
+    TornError,
+    UnreadableError,
+    UnsupportedVersionError,
+    WriterFailedError,
+)
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, INTERRUPTED, SAME, UNREADABLE, USAGE, UsageError
+from recorder.text import shown_path
+from sim.kernel.registry import ConfigError, UnknownWorldError
+
+
+def version() -> str:
+    """Of this program, as it is installed."""
+    return metadata.version("simulation-flight-recorder")
+
+
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (DesyncError, DIFFERS),
+    (MissingTickError, USAGE),
+    (TornError, INCOMPLETE),
+    (WriterFailedError, INCOMPLETE),
+    (CorruptError, CORRUPT),
+    (UnreadableError, UNREADABLE),
+    (UnsupportedVersionError, UNREADABLE),
+    (ConfigError, USAGE),
+    (UnknownWorldError, USAGE),
+    (CycloptsError, USAGE),
+    (OSError, USAGE),
+    (UsageError, USAGE),
+    (RecordingError, USAGE),
+)
+
+
+OnError = Callable[[BaseException, str, int], None]  # The mistake, its line, the exit code.
+
+
+def run_app(
+    app: App,
+    arguments: Sequence[str] | None,
+    on_error: OnError | None = None,
+    unnamed: str | None = None,
+) -> int:
+    """Run a command line and return its exit code; a user's mistake gives one line on stderr and no traceback.
+
+    on_error: called with the mistake, that line and the exit code, to say it in another way, too.
+    unnamed: what the system means where it refuses something and does not say what.
+    Any other exception is a defect, ours or the simulation's, and keeps its traceback.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # A terminal without × or → gets a ? and no traceback.
+    code = SAME
+    try:
+        with patient_streams():
+            code = _run(app, arguments, on_error, unnamed)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # Now, and not when the interpreter ends, which has lines of its own for a failure.
+    except BrokenPipeError:  # Whoever follows something for ever ends with its reader.
+        silence(sys.stdout)
+        silence(sys.stderr)
+    except OSError as error:
+        code = USAGE
+        silence(sys.stdout)
+        _show(_one_line(OSError(error.errno, error.strerror, "standard output")))
+    return code
+
+
+def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, unnamed: str | None) -> int:
+    try:
+        result = app(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value", console=_PipeConsole()
+        )
+        return result if isinstance(result, int) else SAME
+    except KeyboardInterrupt:
+        _show("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except (RecordingError, ConfigError, UnknownWorldError, UsageError, CycloptsError, OSError) as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+            error.filename = _culprit(unnamed)
+        line, code = _one_line(error), _code_of(error)
+        _show(line)
+        if on_error is not None:
+            try:
+                on_error(error, line, code)
+                sys.stdout.flush()
+            except OSError:
+                silence(sys.stdout)  # The line on stderr has said it all.
+        return code
+
+
+def _culprit(unnamed: str | None) -> str | None:
+    """What the system means where it refuses something and does not say what: the output, if that fails again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
+        return "standard output"
+    return unnamed
+
+
+def _code_of(error: BaseException) -> int:
+    if isinstance(error, UsageError):
+        return error.code
+    if isinstance(error, MissingTickError) and error.damaged:
+        return CORRUPT
+    return next(code for kind, code in _CODES if isinstance(error, kind))
+
+
+class _PipeConsole(Console):
+    """Where help is printed."""
+
+    def on_broken_pipe(self) -> None:
+        """Let run_app see it; rich would end the program with exit code 1."""
+        raise BrokenPipeError
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, CycloptsError):
+        return _usage_line(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{shown_path(error.filename)}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, UnknownWorldError | OSError):
+        return str(error.args[0]) if error.args else type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _usage_line(error: CycloptsError) -> str:
+    """What is wrong with a command line, in the words that its help uses."""
+    argument = error.argument
+    match error:
+        case MissingArgumentError() if argument is not None and not isinstance(error, ConsumeMultipleError):
+            typed = next((word for word in error.root_input_tokens or () if word in argument.names), None)
+            return f"{typed} needs a value" if typed else f"{argument.name} is missing"
+        case UnusedCliTokensError() if error.unused_tokens:
+            words = [shlex.quote(word) for word in error.unused_tokens]
+            return (
+                f"there is no argument {words[0]}" if len(words) == 1 else f"there are no arguments {' '.join(words)}"
+            )
+    return " ".join(str(error).split())
+
+
+def _show(line: str) -> None:
+    say_aside(f"error: {line}")

@@ -1,0 +1,20 @@
+"""Exit codes of both commands, and the exception that carries one for a user's mistake.
+
+0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted; 143 terminated.
+"""
+
+from __future__ import annotations
+
+SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 5, 130, 143
+
+
+class UsageError(ValueError):
+    """Something that a command was asked for cannot be; the message is the one line that is shown.
+
+    Attributes:
+        code: the exit code.
+    """
+
+    def __init__(self, message: str, code: int = USAGE) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,146 @@
+"""Encode and decode delta keyframes: the rows that differ from the last full one; see full_keyframe.py for how they lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recorder.errors import CorruptError
+from recorder.format.blocks.byte_shuffle import Unsigned, folded, unfolded
+from recorder.format.blocks.full_keyframe import (
+    Changes,
+    Encoding,
+    Section,
+    ensure_proved,
+    ensure_whole,
+    read_head,
+    take_rows,
+    with_head,
+)
+from recorder.format.blocks.payload import Payload
+from sim.kernel.changes.row_changes import Rows, comparable, word_bytes_of
+from sim.kernel.schema import Slot
+from sim.kernel.state import Bytes, Snapshot, unset_arena, view_rows
+
+_UNMARKED_HINT = (
+    "; its bytes are as they were written, so that the simulation probably wrote something without a mark: "
+    'record with changes="audit" to find it'
+)
+
+
+def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> memoryview:
+    """The payload of a delta keyframe, see delta_payload."""
+    return delta_payload(tick, state_hash, changes, baseline).joined()
+
+
+def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> Payload:
+    """Of a delta keyframe: of changes, the rows that differ from baseline (invariant 1).
+
+    The changes are spent: their values are no longer what they were.
+    """
+    sections: list[list[Any]] = []
+    bodies: list[bytes | memoryview] = []
+    for name, slot in baseline.layout.slots.items():
+        if name not in changes.rows:
+            continue
+        numbers = changes.rows[name]
+        mixed, number_bytes = changes.values[name], _step_bytes(slot)
+        before = _rows_of(baseline.arena, slot, numbers)
+        # In the memory of the changes, which are needed for nothing else.
+        if number_bytes:
+            np.subtract(
+                _numbers(mixed, number_bytes), _numbers(before, number_bytes), out=_numbers(mixed, number_bytes)
+            )
+        else:
+            np.bitwise_xor(mixed, before, out=mixed)
+        differs = np.flatnonzero(_is_any(mixed, slot))
+        if numbers is None:
+            numbers, mixed = differs, mixed[differs]
+        elif len(differs) < len(numbers):
+            numbers, mixed = numbers[differs], mixed[differs]
+        if len(numbers):
+            if number_bytes:
+                mixed = folded(_numbers(mixed, number_bytes)).view(np.uint8)
+            index, values = _encode_rows(slot, numbers), np.ascontiguousarray(mixed.T)
+            encoding = Encoding.STEP_ROWS if number_bytes else Encoding.XOR_ROWS
+            sections.append([name, int(encoding), len(numbers), len(index), values.nbytes])
+            bodies += [index, values.reshape(-1).data]
+    return Payload.of(with_head({"tick": tick, "state_hash": state_hash, "sections": sections}), *bodies)
+
+
+def _step_bytes(slot: Slot) -> int:
+    """Bytes of a number of a field of which differences are taken, since counters and places move by little; else 0."""
+    return slot.dtype.itemsize if slot.dtype.kind in "iu" and slot.dtype.itemsize > 1 else 0
+
+
+def _numbers(rows: Bytes, number_bytes: int) -> Unsigned:
+    """Rows of bytes as rows of numbers, in the same memory."""
+    return rows.view(f"<u{number_bytes}")
+
+
+def _rows_of(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
+    """The same as take_rows, without a copy where there need be none."""
+    if numbers is None:
+        return view_rows(arena, slot)
+    return take_rows(arena, slot, numbers)
+
+
+def _is_any(mixed: Bytes, slot: Slot) -> npt.NDArray[np.bool_]:
+    """Which rows have a byte that is not zero; looked at as words."""
+    words = mixed.view(f"<u{word_bytes_of(slot)}")
+    return np.asarray(words[:, 0] != 0 if words.shape[1] == 1 else words.any(axis=1))
+
+
+def _encode_rows(slot: Slot, numbers: Rows) -> bytes:
+    bitmap_bytes = -(-slot.row_count // 8)
+    if len(numbers) * 4 < bitmap_bytes and numbers[-1] < 1 << 32:
+        return np.diff(numbers, prepend=0).astype("<u4").tobytes()
+    mask = np.zeros(slot.row_count, np.bool_)
+    mask[numbers] = True
+    return np.packbits(mask, bitorder="little").tobytes()
+
+
+def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, Snapshot]:
+    """The tick and state of a delta keyframe upon its baseline. offset: of its first block, for messages.
+
+    Raises CorruptError if the payload is no delta of this baseline or its state does not hash to what it says.
+    """
+    head, sections = read_head(payload, offset)
+    ensure_whole(payload, sections, offset)
+    arena = unset_arena(baseline.layout.size_bytes)
+    np.copyto(arena, baseline.arena)
+    for section in sections:
+        slot = baseline.layout.slots.get(section.field)
+        steps = section.encoding == Encoding.STEP_ROWS
+        if slot is None or not (section.encoding == Encoding.XOR_ROWS or (steps and _step_bytes(slot))):
+            raise CorruptError(offset, f"a delta of field {section.field}, which its full keyframe does not have")
+        if section.value_bytes != section.row_count * slot.row_bytes or not 0 < section.row_count <= slot.row_count:
+            raise CorruptError(offset, f"a delta of field {section.field} with another size than its rows have")
+        numbers = _decode_rows(slot, payload, section, offset)
+        shuffled = np.frombuffer(payload, np.uint8, section.value_bytes, section.offset + section.index_bytes)
+        mixed = np.ascontiguousarray(shuffled.reshape(slot.row_bytes, section.row_count).T)
+        if steps:
+            ours = _numbers(view_rows(arena, slot), slot.dtype.itemsize)
+            ours[numbers] += unfolded(_numbers(mixed, slot.dtype.itemsize))
+            continue
+        words = comparable(arena, slot)
+        words[numbers] ^= mixed.reshape(-1).view(words.dtype).reshape(section.row_count, *words.shape[1:])
+    return ensure_proved(head, Snapshot(baseline.layout, arena), offset, hint=_UNMARKED_HINT)
+
+
+def _decode_rows(slot: Slot, payload: bytes, section: Section, offset: int) -> Rows:
+    if section.index_bytes == -(-slot.row_count // 8):
+        bits = np.frombuffer(payload, np.uint8, section.index_bytes, section.offset)
+        numbers = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+    elif section.index_bytes == 4 * section.row_count:
+        steps = np.frombuffer(payload, "<u4", section.row_count, section.offset)
+        numbers = np.cumsum(steps, dtype=np.int64)
+        if not steps[1:].all():
+            raise CorruptError(offset, f"row numbers of field {section.field} that do not ascend")
+    else:
+        raise CorruptError(offset, f"row numbers of field {section.field} in no known form")
+    if len(numbers) != section.row_count or numbers[-1] >= slot.row_count:
+        raise CorruptError(offset, f"row numbers of field {section.field} that it does not have")
+    return numbers

@@ -1,0 +1,179 @@
+"""Encode and decode tick frames: what went into one tick, and the hash of what came out.
+
+A frame is the MessagePack array [tick, state_hash, inputs, field_hashes, phase_hashes], tick and state_hash always in
+their 9-byte form so that a frame is written without looking at their size. In place of state_hash there may be a link,
+binary (see hash_chain.py). The last two, which tell where a state parts from another one without either state, are binary;
+phase_hashes, or both, may be missing. A FRAMES payload is frames back to back. Later versions may add elements; readers
+ignore those that they do not know.
+
+Invariants:
+    1. Frame t holds the inputs that turned the state at tick t - 1 into the state at tick t, and the hash of the
+       latter.
+    2. Frames of a block are gapless: the next frame's tick is this tick + 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from typing import Any
+
+import attrs
+import msgpack
+
+from recorder.errors import CorruptError
+from recorder.format.blocks.block import BlockHeader
+from recorder.format.blocks.hash_chain import LINK_BYTES, identity_of
+from recorder.format.limits import INPUT_BYTES_MAX
+from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
+
+_HEAD = struct.Struct(">BBQBQ")
+_LINKED_HEAD = struct.Struct(f">BBQBB{LINK_BYTES}s")
+_ARRAY_OF_3, _UINT64 = 0x93, 0xCF
+_BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
+HEAD_BYTES = _HEAD.size
+assert HEAD_BYTES == 19
+
+
+@attrs.frozen
+class Frame:
+    """One tick of a run.
+
+    Attributes:
+        tick: that the inputs led to.
+        state_hash: of the state at tick; None if the frame has a link instead.
+        encoded_inputs: as on the tape.
+        field_hashes: 2 bytes for each field, see sim.kernel.hashing.hash_fields; empty if it was recorded without.
+        phase_hashes: 2 bytes for each phase of the step; empty if it was recorded without.
+        offset: of the block that it is from, for messages.
+        link: 8 bytes, see recorder.format.blocks.hash_chain; empty if the frame has the state's hash.
+    """
+
+    tick: int
+    state_hash: int | None
+    encoded_inputs: bytes
+    field_hashes: bytes = b""
+    phase_hashes: bytes = b""
+    offset: int = attrs.field(default=0, eq=False)
+    link: bytes = b""
+
+    def encode(self) -> bytes:
+        """As on the tape."""
+        proof = self.link if self.state_hash is None else self.state_hash
+        return encode_frame(self.tick, proof, self.encoded_inputs, self.field_hashes, self.phase_hashes)
+
+    @property
+    def identity(self) -> bytes:
+        """What the link of the next tick comes upon, 8 bytes."""
+        return self.link if self.state_hash is None else identity_of(self.state_hash)
+
+    def proof(self) -> dict[str, str]:
+        """What it says of the state, for people: "state_hash", 16 hexadecimal digits, or "link", as many."""
+        return {"link": self.link.hex()} if self.state_hash is None else {"state_hash": f"{self.state_hash:016x}"}
+
+    @property
+    def inputs(self) -> Any:
+        """Plain data, as given to the step; made anew each time, since a step may change what it is given.
+
+        Raises CorruptError if they cannot be decoded.
+        """
+        try:
+            return decode_plain(self.encoded_inputs)
+        except ValueError as error:
+            raise CorruptError(self.offset, f"inputs of tick {self.tick} that cannot be decoded: {error}") from None
+
+
+def ensure_inputs_fit(tick: int, encoded_inputs: bytes) -> None:
+    """Raise ValueError if the encoded inputs of a tick are longer than INPUT_BYTES_MAX."""
+    if len(encoded_inputs) > INPUT_BYTES_MAX:
+        raise ValueError(f"the inputs of tick {tick} take {len(encoded_inputs)} bytes, more than {INPUT_BYTES_MAX}")
+
+
+def encode_frame(
+    tick: int, proof: int | bytes, encoded_inputs: bytes, field_hashes: bytes = b"", phase_hashes: bytes = b""
+) -> bytes:
+    """One frame. proof: the state's hash, or a link.
+
+    encoded_inputs: what plain_data made of the inputs; ensure_inputs_fit has passed them.
+    """
+    assert len(encoded_inputs) <= INPUT_BYTES_MAX
+    if not field_hashes and not phase_hashes:
+        return _head(_ARRAY_OF_3, tick, proof) + encoded_inputs
+    if not phase_hashes:
+        head = _head(_ARRAY_OF_3 + 1, tick, proof)
+        return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
+    head = _head(_ARRAY_OF_3 + 2, tick, proof)
+    blame = _bin_head(len(field_hashes)) + field_hashes + _bin_head(len(phase_hashes)) + phase_hashes
+    return head + encoded_inputs + blame
+
+
+def _head(first: int, tick: int, proof: int | bytes) -> bytes:
+    if isinstance(proof, int):
+        return _HEAD.pack(first, _UINT64, tick, _UINT64, proof)
+    return _LINKED_HEAD.pack(first, _UINT64, tick, _BIN_8, LINK_BYTES, proof)
+
+
+@functools.lru_cache(maxsize=64)  # Of few lengths, and asked for each tick.
+def _bin_head(length: int) -> bytes:
+    """What stands before binary data of this length in MessagePack."""
+    if length < 1 << 8:
+        return struct.pack(">BB", _BIN_8, length)
+    return struct.pack(">BH", _BIN_16, length) if length < 1 << 16 else struct.pack(">BI", _BIN_32, length)
+
+
+def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
+    """The frames of a FRAMES block, in order.
+
+    Raises CorruptError if they are no frames or not those that the header announces (invariant 2).
+    """
+    frames = _unpack_frames(payload, header.offset)
+    if [frame.tick for frame in frames] != list(range(header.first_tick, header.first_tick + header.tick_count)):
+        raise CorruptError(
+            header.offset,
+            f"frames of other ticks than the {header.tick_count} from {header.first_tick} that were announced",
+        )
+    return frames
+
+
+def decode_frame(encoded: bytes, offset: int) -> Frame:
+    """One frame, alone. offset: where it is from, for messages. Raises CorruptError if it is none."""
+    frames = _unpack_frames(encoded, offset)
+    if len(frames) != 1:
+        raise CorruptError(offset, f"{len(frames)} frames where one was expected")
+    return frames[0]
+
+
+def _is_u64(value: Any) -> bool:
+    """Whether it is what the format has for a tick and a hash; msgpack also knows negative numbers."""
+    return type(value) is int and 0 <= value < 1 << 64
+
+
+def _binary(unpacker: msgpack.Unpacker) -> bytes:
+    """The next element if it is binary; what else may stand in its place in a later version says nothing to this one."""
+    found = unpacker.unpack()
+    return found if type(found) is bytes else b""
+
+
+def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
+    frames: list[Frame] = []
+    unpacker = make_unpacker(payload)
+    try:
+        while unpacker.tell() < len(payload):
+            element_count = unpacker.read_array_header()
+            tick, proof = unpacker.unpack(), unpacker.unpack()
+            is_link = type(proof) is bytes and len(proof) == LINK_BYTES
+            if element_count < 3 or not _is_u64(tick) or not (is_link or _is_u64(proof)):
+                raise ValueError("an item that is no frame")
+            start = unpacker.tell()
+            unpacker.skip()
+            ensure_inputs_fit(tick, payload[start : unpacker.tell()])
+            encoded_inputs = payload[start : unpacker.tell()]
+            field_hashes = _binary(unpacker) if element_count > 3 else b""
+            phase_hashes = _binary(unpacker) if element_count > 4 else b""
+            for _ in range(element_count - 5):
+                unpacker.skip()
+            state_hash, link = (None, proof) if is_link else (proof, b"")
+            frames.append(Frame(tick, state_hash, encoded_inputs, field_hashes, phase_hashes, offset, link))
+    except DECODE_ERRORS as error:
+        raise CorruptError(offset, f"frames that cannot be decoded: {error}") from None
+    return frames

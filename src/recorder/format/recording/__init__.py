@@ -1,0 +1,1 @@
+"""All files of a tape as one recording of frames and states."""

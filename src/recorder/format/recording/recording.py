@@ -1,0 +1,399 @@
+"""Read frames and states from the segments of a tape, and from the journal beside it; bytes in, no files.
+
+Invariants:
+    1. A state is given out only after its hash was compared with the recorded one.
+    2. If the index leads astray, the blocks are found by their headers instead; answers are the same with and without
+       an index.
+    3. Frames of the journal count where they follow the last tick of the blocks without a gap.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnsupportedVersionError
+from recorder.format.blocks.block import OPTIONAL_KIND, Kind
+from recorder.format.blocks.delta_keyframe import decode_delta
+from recorder.format.blocks.drop_block import Drop
+from recorder.format.blocks.frame import Frame, decode_frames
+from recorder.format.blocks.full_keyframe import decode_full
+from recorder.format.copier import Alone
+from recorder.format.recording.recorded_hashes import Proofs
+from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out
+from recorder.format.segments.block_location import TICK_MAX, FrameRun, KeyframePlace, Place
+from recorder.format.segments.index import Entry, entry_of
+from recorder.format.segments.segment_contents import read_header, read_payload
+from recorder.format.segments.segment_reader import WINDOW_BYTES, Segment
+from sim.kernel.state import Snapshot
+
+__all__ = ["KeyframePlace", "Recording"]
+
+FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: what scrubbing near a tick touches again.
+FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
+
+_KINDS = {int(kind) for kind in Kind}
+T = TypeVar("T")
+
+
+def _by_any_means(method: Callable[[Recording], T]) -> Callable[[Recording], T]:
+    """The method, run once more with the blocks found by their headers if the index led it astray."""
+
+    @functools.wraps(method)
+    def run(self: Recording) -> T:
+        return self.believing_index(lambda: method(self))
+
+    return run
+
+
+class Recording:
+    """All segments of one tape, and what its journal adds.
+
+    Attributes:
+        hopped: whether an index led astray, so that blocks were looked for by their headers.
+        aside: who does what a second thread can, for large states.
+    """
+
+    def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
+        """segments: ascending by number. journal: frames, ascending by tick."""
+        self.segments = list(segments)
+        self._all_journal = journal
+        self.hopped, self.aside = False, Alone()
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._by_number = {segment.number: segment for segment in self.segments}
+        places = [Place(segment, part) for segment in self.segments for part in segment.parts]
+        ticking = [(place.summary.first_tick, place.summary.last_tick) != (0, 0) for place in places]
+        first = ticking.index(True) if any(ticking) else len(places)
+        # Before the first tick above 0, (0, 0) may be the keyframe of tick 0; behind it, it is no tick at all.
+        self._places = [place for n, place in enumerate(places) if n < first or ticking[n]]
+        self._part_ticks = [place.summary.first_tick for place in self._places]
+        self._seq_places = [place for place in places if place.summary.first_seq or place is places[0]]
+        self._part_seqs = [place.summary.first_seq for place in self._seq_places]
+        seals = [s.contents.seal for s in self.segments if s.contents.by_index and s.contents.seal is not None]
+        self._block_last_tick = max(
+            [place.summary.last_tick for place in self._places] + [seal.last_tick for seal in seals], default=0
+        )
+        self._near: tuple[int, int, list[Frame]] = (1, 0, [])  # Ticks of the block that was asked for last, its frames.
+        self._journal: dict[int, Frame] = {}
+        for frame in self._all_journal:
+            if frame.tick == self._block_last_tick + 1 + len(self._journal):
+                self._journal[frame.tick] = frame
+        self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
+        self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
+        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "proofs"):
+            self.__dict__.pop(name, None)
+
+    def clip(self, number: int, offset: int) -> None:
+        """Let blocks of a segment that lie at offset or behind it not count."""
+        segment = self._by_number[number]
+        segment.clip = offset
+        segment.take(segment.contents)
+        self._arrange()
+
+    @property
+    def journal(self) -> list[Frame]:
+        """The frames that are in the journal only, in the order of their ticks."""
+        return list(self._journal.values())
+
+    @property
+    def journal_ticks(self) -> int:
+        """How many ticks are in the journal only."""
+        return len(self._journal)
+
+    @functools.cached_property
+    @_by_any_means
+    def keyframes(self) -> list[KeyframePlace]:
+        """All keyframes that have what they build upon, in the order of their ticks."""
+        return [place for places in self._places for place in places.keyframes() if self._is_founded(place)]
+
+    def _is_founded(self, place: KeyframePlace) -> bool:
+        return place.is_full or self._find_full(place) is not None
+
+    def _find_full(self, place: KeyframePlace) -> KeyframePlace | None:
+        """The full keyframe of a delta."""
+        seq = place.entry.seq - place.entry.baseline
+        index = bisect.bisect_right(self._part_seqs, seq) - 1
+        if index >= 0:
+            part = self._seq_places[index].load()
+            row = part.row_of_seq(seq)
+            if row is not None and part.columns["kind"][row] == Kind.FULL:
+                return self._seq_places[index].keyframe(part, row)
+        return None
+
+    @functools.cached_property
+    @_by_any_means
+    def drops(self) -> list[Drop]:
+        """What the recording says that it could not keep, as far as it is missing, ascending and without overlaps.
+
+        Damaged DROP blocks are left out. Ticks that a DROP block names may be there after all, from the journal.
+        """
+        found = []
+        if Kind.DROP in self._kinds:
+            for segment, part in ((one, lazy.load()) for one in self.segments for lazy in one.parts):
+                for row in np.flatnonzero(part.columns["kind"] == Kind.DROP):
+                    drop = segment.drop(part, int(row))
+                    found += [drop] if drop is not None else []
+        try:
+            return share_out([*self._gaps, (self.last_tick + 1, TICK_MAX)], found) if found else []
+        except MissingTickError:
+            return share_out([(0, TICK_MAX)], found)
+
+    @functools.cached_property
+    def _kinds(self) -> set[int]:
+        """The kinds of blocks on the tape."""
+        return {kind for segment in self.segments for kind in segment.kinds()}
+
+    @property
+    @_by_any_means
+    def first_tick(self) -> int:
+        """The first tick whose state can be had. Raises MissingTickError if there is none."""
+        for place in self._places:
+            for keyframe in place.keyframes():
+                if self._is_founded(keyframe):
+                    return keyframe.tick
+        raise MissingTickError(0, "the tape has no keyframe yet, so that no state can be had")
+
+    @property
+    def last_tick(self) -> int:
+        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
+        return max(self._block_last_tick + len(self._journal), self.first_tick)
+
+    def missing_ticks(self) -> list[tuple[int, int]]:
+        """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
+        return list(self._gaps)
+
+    @functools.cached_property
+    @_by_any_means
+    def _gaps(self) -> list[tuple[int, int]]:
+        missing, next_tick = [], self.first_tick + 1
+        for place in self._places:
+            part = place.load()
+            counts = part.columns["tick_count"][part.frame_rows].tolist()
+            for first, count in zip(part.frame_ticks.tolist(), counts, strict=True):
+                if first > next_tick:
+                    missing.append((next_tick, first - 1))
+                next_tick = max(next_tick, first + count)
+        if next_tick <= self._block_last_tick:  # What the journal adds follows without a gap.
+            missing.append((next_tick, self._block_last_tick))
+        return missing
+
+    def gap_at(self, tick: int) -> tuple[int, int] | None:
+        """The range of missing_ticks that tick is in."""
+        return gap_at(self._gaps, tick)
+
+    def drop_at(self, tick: int) -> Drop | None:
+        """What the recording itself says of a tick that it could not keep."""
+        return drop_at(self.drops, tick)
+
+    def frame(self, tick: int) -> Frame:
+        """The frame of one tick.
+
+        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
+        of blocks that a reader must know and this one does not.
+        """
+        first, last, near = self._near
+        if first <= tick <= last:
+            return near[tick - first]
+        found = self._journal.get(tick)
+        return found if found is not None else self.believing_index(lambda: self._frame(tick))
+
+    def _frame(self, tick: int) -> Frame:
+        frames = self._frames_around(tick)
+        return frames[tick - frames[0].tick]
+
+    def _frames_around(self, tick: int) -> list[Frame]:
+        """The frames of the block that tick is in. Raises as frame does."""
+        self._ensure_known_kinds()
+        index = bisect.bisect_right(self._part_ticks, tick) - 1
+        while index >= 0 and self._places[index].summary.last_tick >= tick:
+            place = self._places[index]
+            found = place.frames_block(tick)
+            if found is not None:
+                frames = self._decode_frames(place.segment.number, *found)
+                end = min([place.next_block_tick(tick), *self._part_ticks[index + 1 : index + 2]])
+                self._near = frames[0].tick, min(frames[-1].tick, end - 1), frames
+                return frames
+            index -= 1
+        raise self._missing(tick)
+
+    def runs(self, first_tick: int, last_tick: int) -> Iterator[FrameRun]:
+        """What frame gives for each of these ticks, in runs: a block's frames are decoded once, a gap is one step.
+
+        Raises UnsupportedVersionError as frame does.
+        """
+        tick = first_tick
+        while tick <= last_tick:
+            run = self._run_from(tick, last_tick)
+            yield run
+            tick = run.last_tick + 1
+
+    def _run_from(self, tick: int, last_tick: int) -> FrameRun:
+        frames: Sequence[Frame]
+        if tick in self._journal:
+            frames = [self._journal[one] for one in range(tick, min(last_tick, self.last_tick) + 1)]
+            return FrameRun(tick, frames[-1].tick, frames, None)
+        try:
+            frames = self.believing_index(lambda: self._frames_around(tick))
+        except (CorruptError, TornError, MissingTickError) as error:
+            return FrameRun(tick, min(last_tick, self._next_start(tick) - 1), (), error)
+        end = min(last_tick, self._next_start(tick) - 1, frames[-1].tick)
+        return FrameRun(tick, end, frames[tick - frames[0].tick : end + 1 - frames[0].tick], None)
+
+    def _next_start(self, tick: int) -> int:
+        """The first tick above this one with which a block of frames begins, or the journal."""
+        starts = self._frame_starts
+        index = int(np.searchsorted(starts, np.uint64(tick), side="right")) if tick <= TICK_MAX else len(starts)
+        if index < len(starts):
+            return int(starts[index])
+        journal = next(iter(self._journal), tick)
+        return journal if journal > tick else TICK_MAX + 1
+
+    @functools.cached_property
+    @_by_any_means
+    def _frame_starts(self) -> npt.NDArray[np.uint64]:
+        starts = [place.load().frame_ticks for place in self._places]
+        return np.unique(np.concatenate([np.empty(0, np.uint64), *starts]))
+
+    def _missing(self, tick: int) -> MissingTickError:
+        drop = self.drop_at(tick)
+        if drop is not None:
+            return MissingTickError(tick, f"its frame could not be kept ({drop.why})", damaged=True)
+        inside = bool(self._places) and self._block_last_tick >= tick
+        try:
+            inside = inside and self.first_tick < tick
+        except MissingTickError:
+            inside = False
+        why = "the block that held its frame is damaged" if inside else "there is no frame of this tick on the tape"
+        return MissingTickError(tick, why, damaged=inside)
+
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
+        """Keyframes from which tick may be reached, the nearest first."""
+        given: set[tuple[int, int]] = set()
+        while True:
+            try:
+                for keyframe in self._keyframes_down_from(min(tick, TICK_MAX)):
+                    if (keyframe.segment, keyframe.entry.offset) not in given:
+                        given.add((keyframe.segment, keyframe.entry.offset))
+                        yield keyframe
+            except (CorruptError, TornError):  # Of the index: nothing else has been read.
+                if self.hopped:
+                    raise
+                self.distrust_index()
+            else:
+                return
+
+    def _keyframes_down_from(self, tick: int) -> Iterator[KeyframePlace]:
+        for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
+            yield from filter(self._is_founded, self._places[index].keyframes_down_from(tick))
+
+    def keyframe_after(self, tick: int) -> KeyframePlace | None:
+        """The first keyframe at or after tick."""
+        return self.believing_index(lambda: self._keyframe_after(min(max(0, tick), TICK_MAX)))
+
+    def keyframe_at(self, tick: int) -> KeyframePlace | None:
+        """The first keyframe of this very tick."""
+        place = self.keyframe_after(tick)
+        return place if place is not None and place.tick == tick else None
+
+    def state_hash(self, tick: int) -> int:
+        """The hash of the state at tick, as Proofs.state_hash tells it."""
+        return self.proofs.state_hash(tick)
+
+    @functools.cached_property
+    def proofs(self) -> Proofs:
+        """What the tape says of its states, beside the states themselves."""
+        return Proofs(self)
+
+    def _keyframe_after(self, tick: int) -> KeyframePlace | None:
+        start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
+        while start > 0 and self._places[start - 1].summary.last_tick >= tick:
+            start -= 1
+        for place in self._places[start:]:
+            keyframe = next(filter(self._is_founded, place.keyframes_up_from(tick)), None)
+            if keyframe is not None:
+                return keyframe
+        return None
+
+    def snapshot(self, place: KeyframePlace) -> Snapshot:
+        """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
+        return self.believing_index(lambda: self._snapshot(place))
+
+    def payload(self, place: KeyframePlace) -> bytes:
+        """The payload of a keyframe, as it is on the tape. Raises CorruptError or TornError."""
+        return self._by_number[place.segment].joined(place.entry, place.end_offset)
+
+    def _snapshot(self, place: KeyframePlace) -> Snapshot:
+        self._ensure_known_kinds()
+        if place.is_full:
+            return self._full(place)
+        full = self._find_full(place)
+        if full is None:
+            raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
+        baseline = self._full(full)
+        tick, snapshot = decode_delta(self.payload(place), baseline, place.entry.offset)
+        return place.ensure_its_own(tick, snapshot)
+
+    def _full(self, place: KeyframePlace) -> Snapshot:
+        found = self._decode_full(place)
+        if isinstance(found, RecordingError):
+            raise found.with_traceback(None)
+        return found
+
+    def believing_index(self, action: Callable[[], T]) -> T:
+        """Run action; if the index led it astray, find the blocks by their headers and run it once more."""
+        hopped = self.hopped
+        try:
+            return action()
+        except (CorruptError, TornError, MissingTickError) as error:
+            if isinstance(error, MissingTickError) and (not error.damaged or self.drop_at(error.tick) is not None):
+                raise
+            if hopped or not (self.hopped or self.distrust_index()):  # The action may have led there itself.
+                raise
+            try:
+                return action()
+            except (CorruptError, TornError, MissingTickError):
+                raise error from None  # It names the place; without the index the block is only missing.
+
+    def distrust_index(self) -> bool:
+        """Find the blocks again by their headers; True if that gave other blocks than the index did."""
+        by_index = [segment for segment in self.segments if segment.contents.by_index]
+        self.hopped = self.hopped or bool(by_index)
+        differs = [segment.rescan() for segment in by_index]
+        if by_index:
+            self._arrange()
+        return any(differs)
+
+    def _ensure_known_kinds(self) -> None:
+        unknown = sorted(kind for kind in self._kinds if kind not in _KINDS and not kind & OPTIONAL_KIND)
+        if unknown:
+            raise UnsupportedVersionError(f"blocks of kind {unknown}", f"kinds {sorted(_KINDS)}")
+
+    def _read_frames(self, segment: int, entry: Entry, end_offset: int) -> list[Frame]:
+        owner = self._by_number[segment]
+        try:
+            owner.read(entry.offset, min(end_offset - entry.offset, WINDOW_BYTES))  # Into the window.
+            header = read_header(owner.read, entry.offset, owner.contents.marker)
+            if entry_of(header) != entry:
+                raise CorruptError(entry.offset, "another block than the one that the index names")
+            return decode_frames(header, read_payload(owner.read, header))
+        except CorruptError as error:
+            raise error.inside(segment) from None
+
+    def _read_full(self, place: KeyframePlace) -> Snapshot | RecordingError:
+        """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
+        try:
+            owner = self._by_number[place.segment]
+            stored_bytes = place.end_offset - place.entry.offset
+            with closing(self.aside.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
+                tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
+            return place.ensure_its_own(tick, snapshot)
+        except (CorruptError, TornError) as error:
+            return error

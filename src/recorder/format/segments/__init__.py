@@ -1,0 +1,1 @@
+"""One file of a tape: place blocks, find blocks, index and seal."""

@@ -1,0 +1,167 @@
+"""Where frames and keyframes lie: a part of the index together with the segment that it is of, and what is found in it.
+
+Ticks are unsigned 64-bit integers. NumPy is always asked with numbers of that type: with Python's it would turn the whole
+column into floats for every single question, which takes time and is wrong above 2^53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from recorder.errors import CorruptError, RecordingError
+from recorder.format.blocks.block import OPTIONAL_KIND, Kind
+from recorder.format.blocks.frame import Frame
+from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
+from recorder.format.segments.index import Entry, Part
+from recorder.format.segments.segment_contents import LazyPart
+from recorder.format.segments.segment_reader import Segment
+from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from recorder.format.recording.recording import Recording
+
+TICK_MAX = (1 << 64) - 1  # What 64 bits hold.
+
+
+@attrs.frozen
+class KeyframePlace:
+    """A keyframe on the tape.
+
+    Attributes:
+        tick: of the state.
+        is_full: or a delta.
+        entry: of its first block.
+        segment: number of the segment that it is in.
+        end_offset: where its last block ends at the latest.
+    """
+
+    tick: int
+    is_full: bool
+    entry: Entry
+    segment: int
+    end_offset: int
+
+    @classmethod
+    def of(cls, part: Part, row: int, segment: int) -> Self:
+        """The keyframe in a row of a part of the index."""
+        entry = part.entry(row)
+        return cls(entry.first_tick, entry.kind == Kind.FULL, entry, segment, part.end_of(row))
+
+    def ensure_its_own(self, tick: int, snapshot: Snapshot) -> Snapshot:
+        """The state that was read here. Raises CorruptError if it says that it is of another tick."""
+        if tick != self.tick:
+            raise CorruptError(self.entry.offset, f"a keyframe of tick {tick} in a block of tick {self.tick}")
+        return snapshot
+
+
+@attrs.frozen
+class FrameRun:
+    """Consecutive ticks that are alike: their frames can be read, or none of them can.
+
+    Attributes:
+        first_tick, last_tick: which.
+        frames: one for each of them; empty if there are none.
+        error: why there are none; None if they are there.
+    """
+
+    first_tick: int
+    last_tick: int
+    frames: Sequence[Frame]
+    error: RecordingError | None
+
+
+@attrs.frozen
+class OptionalBlock:
+    """A block of a kind that this program need not know.
+
+    Attributes:
+        segment: that it is in.
+        entry: of its first piece.
+        end_offset: where its last piece ends at the latest.
+    """
+
+    segment: Segment
+    entry: Entry
+    end_offset: int
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Where it stands among all blocks of the tape."""
+        return self.segment.number, self.entry.offset
+
+    def payload(self, bytes_max: int = KEYFRAME_RAW_BYTES_MAX) -> bytes:
+        """What is in it, its pieces put together; at most bytes_max. Raises CorruptError or TornError."""
+        return self.segment.joined(self.entry, self.end_offset, bytes_max)
+
+
+def blocks_of(recording: Recording, kind: Kind) -> list[OptionalBlock]:
+    """The optional blocks of one kind by their first ticks, of equal ones in file order; their content is not read."""
+    blocks = recording.believing_index(lambda: optional_blocks(recording.segments))
+    return sorted((one for one in blocks if one.entry.kind == kind), key=lambda one: one.entry.first_tick)
+
+
+def optional_blocks(segments: Sequence[Segment]) -> list[OptionalBlock]:
+    """All blocks of kinds that may be skipped, but for INDEX, in file order. Raises as reading an index does."""
+    found: list[OptionalBlock] = []
+    for segment in segments:
+        for part in (lazy.load() for lazy in segment.parts):
+            kinds = part.columns["kind"]
+            rows = np.flatnonzero((kinds & OPTIONAL_KIND != 0) & (kinds != Kind.INDEX)).tolist()
+            found += [OptionalBlock(segment, part.entry(row), part.end_of(row)) for row in rows]
+    return found
+
+
+class Place:
+    """A part of the index and the segment that it is of."""
+
+    def __init__(self, segment: Segment, lazy: LazyPart) -> None:
+        self.segment = segment
+        self.summary = lazy.summary
+        self.load = lazy.load
+
+    def keyframe(self, part: Part, row: int) -> KeyframePlace:
+        """The keyframe of a row."""
+        return KeyframePlace.of(part, row, self.segment.number)
+
+    def keyframes(self) -> Iterator[KeyframePlace]:
+        """All keyframes in it. Raises CorruptError or TornError, as the rest does, if the index cannot be read."""
+        part = self.load()
+        return (self.keyframe(part, int(row)) for row in part.keyframe_rows)
+
+    def keyframes_down_from(self, tick: int) -> Iterator[KeyframePlace]:
+        """Those at or before tick, the nearest first."""
+        part = self.load()
+        for number in range(_count_up_to(part.keyframe_ticks, tick) - 1, -1, -1):
+            yield self.keyframe(part, int(part.keyframe_rows[number]))
+
+    def keyframes_up_from(self, tick: int) -> Iterator[KeyframePlace]:
+        """Those at or after tick, the nearest first."""
+        part = self.load()
+        start = int(np.searchsorted(part.keyframe_ticks, np.uint64(tick)))
+        for number in range(start, len(part.keyframe_rows)):
+            yield self.keyframe(part, int(part.keyframe_rows[number]))
+
+    def frames_block(self, tick: int) -> tuple[Entry, int] | None:
+        """The block that should hold the frame of tick, and where it ends at the latest; None if there is none."""
+        part = self.load()
+        number = _count_up_to(part.frame_ticks, tick) - 1
+        if number >= 0:
+            row = int(part.frame_rows[number])
+            if tick - int(part.frame_ticks[number]) < int(part.columns["tick_count"][row]):
+                return part.entry(row), part.end_of(row)
+        return None
+
+    def next_block_tick(self, tick: int) -> int:
+        """The first tick of the next block of frames in this part, above this tick; TICK_MAX if there is none."""
+        part = self.load()
+        number = _count_up_to(part.frame_ticks, tick)
+        return int(part.frame_ticks[number]) if number < len(part.frame_ticks) else TICK_MAX
+
+
+def _count_up_to(ticks: npt.NDArray[Any], tick: int) -> int:
+    return int(np.searchsorted(ticks, np.uint64(min(tick, TICK_MAX)), side="right"))

@@ -1,0 +1,24 @@
+"""Show a recorder in a notebook; what that takes is imported when a notebook asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recorder.writer.jobs import RecorderStatistics
+
+
+class ShownInNotebooks:
+    """What a Recorder is in a notebook; the names below are the Recorder's own."""
+
+    path: Any
+    simulation: Any
+    meta: Mapping[str, Any]
+    statistics: Callable[[], RecorderStatistics]
+    _closed: bool
+
+    def _repr_html_(self) -> str:
+        from recorder.notebook.html import recorder_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return recorder_html(self.path, self.meta, self.statistics(), self.simulation.state.layout, closed=self._closed)

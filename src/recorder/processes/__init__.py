@@ -1,0 +1,1 @@
+"""Worker processes, forks and signals."""

@@ -1,0 +1,1 @@
+"""Continue a tape that was closed, killed or torn."""

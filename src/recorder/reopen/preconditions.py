@@ -1,0 +1,115 @@
+"""Whether a tape can be gone on with, and by which simulation: what is asked before a byte is written.
+
+Invariant: nothing here writes, so that whatever is refused is left as it was.
+"""
+
+from __future__ import annotations
+
+import os
+
+from recorder.errors import CorruptError, MissingTickError, RecordingError
+from recorder.format.recording.assembly import Assembled
+from recorder.settings import Settings, settings_from
+from recorder.storage.file_names import tape_of_segment
+from sim.kernel.schema import COUNTS_FIELD, Slot
+from sim.kernel.simulation import ArenaOfSaved, Simulation
+from sim.kernel.state import Snapshot
+
+
+def ensure_first_file(path: str | os.PathLike[str], assembled: Assembled) -> None:
+    """Refuse a later file of a tape: what is added there lies in the midst of it. Raises RecordingError."""
+    header = assembled.recording.segments[0].contents.header
+    if header is not None and header.segment > 0 and assembled.recording.segments[0].number == 0:
+        tape = tape_of_segment(path, header.segment)
+        whole = f"{tape}; name that one" if tape is not None else "a tape in several files; name the first of them"
+        raise RecordingError(f"{os.fspath(path)}: this is file {header.segment} of {whole}")
+
+
+def ensure_sound(assembled: Assembled, *, died: bool) -> None:
+    """Refuse a tape with damage, with a missing file, or with nothing on it.
+
+    died: whether its writer has left a journal, or a file that was only begun.
+
+    Raises CorruptError, MissingTickError.
+    """
+    problem = next((damage for damage in assembled.damages if not damage.torn), None)
+    if problem is not None:
+        raise CorruptError(problem.offset, f"{problem.what}; repair the tape first (replay repair), then resume that")
+    missing = [*assembled.missing_segments, *_next_segment(assembled, died=died)]
+    if missing:
+        raise CorruptError(0, f"segment {missing[0]} is missing; repair the tape first (replay repair)")
+    if not assembled.meta and not any(segment.contents.entries for segment in assembled.recording.segments):
+        raise MissingTickError(0, "the tape was only begun when its writer died: nothing is on it yet")
+    if not assembled.run_id or not assembled.meta:
+        raise CorruptError(0, "header or META are lost; repair the tape first (replay repair), then resume that")
+
+
+def _next_segment(assembled: Assembled, *, died: bool) -> list[int]:
+    """The number of the segment that the last one says it goes on in, if that was there and has been lost.
+
+    A writer that dies between the seal of one segment and the next leaves the same, but not without the journal that
+    it keeps beside a tape with durability "tick", other than in the first moments of a ring that is resumed. Without
+    that durability nothing tells the two apart: the tape is taken for what it is.
+    """
+    seal = assembled.recording.segments[-1].contents.seal
+    match assembled.meta.get("settings"):
+        case {"durability": "tick", "keep_ticks": None, "keep_s": None}:
+            if seal is not None and not seal.final and not died:
+                return [assembled.recording.segments[-1].number + 1]
+    return []
+
+
+def settings_of(assembled: Assembled) -> Settings:
+    """The settings that a tape was recorded with.
+
+    Raises RecordingError if they are those of another version, CorruptError if they cannot be.
+    """
+    known = assembled.meta.get("settings")
+    try:
+        if isinstance(known, dict):
+            return settings_from(known)
+    except KeyError:
+        pass
+    except (TypeError, ValueError) as error:
+        raise CorruptError(0, f"the tape's settings cannot be: {error}") from None
+    raise RecordingError(
+        "the tape cannot be written on, only read: its settings are not those that this program knows "
+        "(it is of another version, or they are lost)"
+    )
+
+
+def ensure_same_fields(simulation: Simulation, snapshot: Snapshot) -> None:
+    """Refuse a simulation whose state is not laid out as the recorded one: its step would meet what is not its own.
+
+    Tables and blobs may be of any length. Raises TypeError, naming what differs.
+    """
+    if isinstance(simulation, ArenaOfSaved):
+        return  # Its fields are what it saves, and may be others at each tick.
+    if getattr(simulation, "adapter", None) is not None:
+        return  # What it is laid out like is a part of its state, and the load refuses what does not fit.
+    recorded, present = snapshot.layout.slots, simulation.state.layout.slots
+    other = sorted((recorded.keys() ^ present.keys()) - {COUNTS_FIELD})
+    if other:
+        raise TypeError(f"the simulation has other fields than the tape: {', '.join(other)}")
+    for name, slot in recorded.items():
+        difference = _difference(slot, present[name]) if name != COUNTS_FIELD else None  # Grows with what it counts.
+        if difference is not None:
+            raise TypeError(f"the simulation has {name} {difference}")
+
+
+def _difference(recorded: Slot, present: Slot) -> str | None:
+    """What differs between two fields of one name, for the simulation first; None if nothing does."""
+    if recorded.dtype != present.dtype:
+        return f"of {present.dtype}, the tape of {recorded.dtype}"
+    if (recorded.owner is None) != (present.owner is None):
+        return f"{_kind(present)}, the tape {_kind(recorded)}"
+    mine, others = (slot.shape if slot.owner is None else slot.shape[1:] for slot in (present, recorded))
+    if mine == others:
+        return None
+    if len(mine) == len(others) == 1 and recorded.owner is None:
+        return f"of {mine[0]} rows, the tape {others[0]}"
+    return f"of shape {mine}, the tape {others}"
+
+
+def _kind(slot: Slot) -> str:
+    return "of fixed size" if slot.owner is None else f"in {slot.owner}, which grows"

@@ -1,0 +1,302 @@
+"""Go on with a tape that a crash, a power cut or a close has ended: the same run, in the same tape.
+
+Order of what is done, so that a crash at any point leaves a tape that can be resumed again:
+    1. Lock the tape; read it and its journal; nothing is written yet.
+    2. Put the simulation into the state of the last tick, proved by its recorded hash.
+    3. Keep the torn tail as a file of its own, cut it off, sync; likewise a segment that was only begun.
+    4. Fold the journal's frames into the tape, sync; the journal is replaced when the recorder starts its own.
+    5. META of the new session, and a full keyframe of the last tick.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import attrs
+
+from recorder.environment import describe_environment
+from recorder.errors import (
+    CorruptError,
+    DesyncError,
+    MissingTickError,
+    SimulationFailedError,
+    TornError,
+    UnreadableError,
+)
+from recorder.exception_text import raised_text
+from recorder.format.blocks.block import Flags, Kind
+from recorder.format.blocks.file_header import make_file_header
+from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.segments.segment_contents import NoTapeError, hop
+from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
+from recorder.format.segments.segment_reader import Segment
+from recorder.reopen.preconditions import ensure_first_file, ensure_same_fields, ensure_sound, settings_of
+from recorder.reopen.state_check import Prover
+from recorder.session.change_source import ChangeTracking, find_source
+from recorder.session.recorder import Recorder
+from recorder.session.session import Resumed, Session, encode_small, meta_maker
+from recorder.settings import Settings
+from recorder.storage.file_names import segment_path
+from recorder.storage.segmented_log import SegmentedLog
+from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
+from sim.kernel.registry import find_world
+from sim.kernel.simulation import Simulation, restore
+from sim.scenario.wrap import restage
+
+PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
+
+Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
+
+
+def resume(
+    path: str | os.PathLike[str],
+    simulation: Any = None,
+    *,
+    changes: ChangeTracking = "auto",
+    progress: Progress | None = None,
+) -> Recorder:
+    """Open a tape again, restore the simulation to its last tick and record on, with the settings of the tape.
+
+    The recorder that is returned is ready for the next step; its ``resumed`` says what was found.
+    simulation: a fresh one like the one that was recorded, in whatever state; None makes the registered world that the
+    tape names. progress: told how far the way from the keyframe to the last tick is.
+
+    Raises FileNotFoundError or another OSError, BlockingIOError if another process is recording into the tape,
+    FileExistsError if a file that is no part of the tape has the name of a segment to come,
+    UnreadableError, CorruptError for a tape with damage (repair it first) or with settings that cannot be,
+    RecordingError for one of another format or for what is not the first file of a tape,
+    MissingTickError if its last tick cannot be reached, SimulationFailedError if the simulation raises,
+    DesyncError if re-simulating does not give the recorded states,
+    UnknownWorldError and ConfigError for a world that is not there, TypeError for what is no simulation or one with
+    other fields, ValueError for changes that it cannot track; the tape is as it was then. WriterFailedError or OSError
+    if the disk refuses in the midst of it; nothing is lost then, and the tape can be resumed again.
+    """
+    return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress)
+
+
+def resume_in(
+    files: Files,
+    path: str | os.PathLike[str],
+    simulation: Any = None,
+    *,
+    changes: ChangeTracking = "auto",
+    progress: Progress | None = None,
+) -> Recorder:
+    """Resume the tape in these files; path: for messages. Raises as resume does."""
+    try:
+        assembled, ios, begun = _read(files, os.fspath(path))
+        settings = settings_of(assembled)
+        adapted = (
+            restage(simulation, assembled.meta.get("scenario")) if simulation is not None else make_world(assembled)
+        )
+        find_source(adapted, changes)
+        keyframe_tick = restore_last_tick(assembled, adapted, progress)
+        if begun is not None:
+            _take_away(files, ios.pop(begun), begun)
+        session, torn_file = _open_for_writing(files, ios, assembled, settings)
+        resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
+        return Recorder.resuming(path, adapted, session, resumed, changes)
+    except BaseException:
+        files.release()
+        raise
+
+
+def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None]:
+    """The tape, its open files, and the number of a segment that was begun, and not yet there, when the writer died."""
+    ios = {0: files.open(0)}  # This takes the lock.
+    ios |= {number: files.open(number) for number in files.numbers() if number}
+    sources = [Source(number, io.pread, io.size()) for number, io in ios.items()]
+    journal = files.read_journal()
+    try:
+        assembled = assemble(sources, journal, believe_index=False)
+        begun = _begun_segment(assembled, sources)
+        if begun is not None:
+            assembled = assemble([one for one in sources if one.number != begun], journal, believe_index=False)
+    except NoTapeError as error:
+        raise UnreadableError(path, f"this is no tape: {error}") from None
+    ensure_first_file(path, assembled)
+    _forget_what_follows_torn_blocks(assembled)
+    ensure_sound(assembled, died=bool(journal) or begun is not None)
+    _ensure_names_are_free(assembled, [number for number in ios if number != begun], path)
+    return assembled, ios, begun
+
+
+def _ensure_names_are_free(assembled: Assembled, numbers: Sequence[int], path: str) -> None:
+    """Refuse a file that is in the way of the segments to come: a copy of the tape, for example."""
+    last = assembled.recording.segments[-1].number
+    strange = next((number for number in numbers if number > last), None)
+    if strange is not None:
+        raise FileExistsError(errno.EEXIST, NOT_OURS, os.fspath(segment_path(path, strange)))
+
+
+def _forget_what_follows_torn_blocks(assembled: Assembled) -> None:
+    """A power cut may tear a block and keep a later one; the recording goes on from before the torn one."""
+    recording = assembled.recording
+    last = recording.segments[-1]
+    if any(damage.torn and damage.segment == last.number for damage in assembled.damages):
+        recording.clip(last.number, last.contents.good_end)
+
+
+def _begun_segment(assembled: Assembled, sources: Sequence[Source]) -> int | None:
+    """The number of a last segment whose META is not yet there: nothing of the run in it counts."""
+    last = max(assembled.described, default=-1)
+    following = [one.number for one in sources if last >= 0 and one.number > last]
+    own = {segment.number for segment in assembled.recording.segments}
+    own |= {damage.segment for damage in assembled.damages if damage.offset == 0}  # Without one sound block.
+    own -= {damage.segment for damage in assembled.damages if not damage.torn}
+    return following[0] if following == [last + 1] and following[0] in own else None
+
+
+def _take_away(files: Files, io: IO, number: int) -> None:
+    """Remove a segment that was begun, so that it can be begun again; what is in it is kept."""
+    _keep_aside(files, io, 0, io.size())
+    files.remove(number)
+
+
+def _keep_aside(files: Files, io: IO, start: int, end: int) -> str | None:
+    """Copy what stands from start to end into a file of its own, and give its name; zeros are not worth keeping.
+
+    Raises OSError if not all of it can be copied.
+    """
+    if not any(piece.strip(b"\0") for piece in _pieces(io, start, end)):
+        return None
+    copied_bytes = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal copied_bytes
+        for piece in _pieces(io, start, end):
+            copied_bytes += len(piece)
+            yield piece
+
+    name = files.set_aside(counted())
+    if copied_bytes != end - start:
+        raise OSError(
+            errno.EIO, f"{copied_bytes} of {end - start} half-written bytes could be read; nothing is cut off"
+        )
+    return name
+
+
+def _pieces(io: IO, start: int, end: int) -> Iterator[bytes]:
+    """The bytes from start to end, a few at a time: a tail may be larger than memory, and than one read may be."""
+    while start < end and (piece := io.pread(start, min(PIECE_BYTES, end - start))):
+        yield piece
+        start += len(piece)
+
+
+def make_world(assembled: Assembled) -> Simulation:
+    """The simulation that a tape names, in whatever state.
+
+    Raises TypeError if it names none, UnknownWorldError, ConfigError.
+    """
+    match assembled.meta.get("world"):
+        case {"name": str(name), "config": dict(config)}:
+            world = find_world(name)
+            return restage(world.make(config), assembled.meta.get("scenario"), world.properties)
+    raise TypeError(
+        f"the tape names no registered world (it was recorded from {assembled.meta.get('simulation')}): "
+        "give the simulation to recorder.resume"
+    )
+
+
+def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:
+    """Put the simulation into the state of the last tick; the keyframe's tick from which it came. Raises as resume does."""
+    recording = assembled.recording
+    last_tick = recording.last_tick
+    why: Exception = MissingTickError(last_tick, "there is no keyframe before it", damaged=True)
+    for place in recording.keyframes_at_or_before(last_tick):
+        try:
+            snapshot = recording.snapshot(place)
+            frames = [recording.frame(tick) for tick in range(place.tick + 1, last_tick + 1)]
+        except (CorruptError, TornError, MissingTickError) as error:
+            why = error
+            continue
+        ensure_same_fields(simulation, snapshot)
+        _run(place.tick, "load", restore, simulation, snapshot)
+        with closing(Prover(recording, simulation)) as prover:
+            prover.begin(place.tick)
+            for frame in frames:
+                _run(frame.tick, "the step", simulation.step, frame.inputs)
+                prover.stepped(frame)
+                if (found := prover.difference(frame)) is not None:
+                    raise DesyncError(frame.tick, *found)
+                if progress is not None:
+                    progress(frame.tick - place.tick, len(frames))
+        return place.tick
+    raise why
+
+
+def _run(tick: int, what: str, action: Callable[..., object], *arguments: Any) -> None:
+    """Do something in the user's simulation. Raises SimulationFailedError if that raises."""
+    try:
+        action(*arguments)
+    except Exception as error:
+        raise SimulationFailedError(tick, raised_text(what, error)) from error
+
+
+def _open_for_writing(
+    files: Files, ios: dict[int, IO], assembled: Assembled, settings: Settings
+) -> tuple[Session, str | None]:
+    segment = assembled.recording.segments[-1]
+    io, contents = ios[segment.number], segment.contents
+    for number in ios:
+        if number not in (0, segment.number):
+            files.close(number)
+    syncs = settings.sync_interval_s is not None
+    tell_durable = settings.sync_each_block or not settings.deterministic
+    encoder = _encoder_after(assembled, segment)
+    torn_file = _cut_torn_tail(files, io, contents.good_end)
+    if syncs:
+        io.fdatasync()  # Whoever wrote this may have been killed before the system wrote it to the disk.
+    else:
+        tell_durable = False
+    encoder.durable_bytes = contents.good_end if tell_durable else 0
+    described = {key: value for key, value in assembled.meta.items() if key != "segment"}
+    if not settings.deterministic:
+        described["environment"] = describe_environment()
+    past = [
+        (other.number, max((part.summary.last_tick for part in other.parts), default=0))
+        for other in assembled.recording.segments[:-1]
+    ]
+    log = SegmentedLog(files, io, encoder, meta_maker(described), syncs=syncs, tell_durable=tell_durable, past=past)
+    frames = assembled.recording.journal
+    for piece in pieces_of_frames(frames):
+        log.put([piece])
+    meta = encode_small({**described, "resumed_at_tick": assembled.recording.last_tick}, "the description of the world")
+    log.put([make_piece(Kind.META, meta, 0, flags=Flags.SESSION_START)])
+    log.write()
+    if syncs:
+        log.sync()
+    files.remove_journal()  # All of it is in the tape.
+    if settings.is_ring:
+        log.put_rotation()  # Or a ring that is resumed again and again would never be full enough to move on.
+    return Session(files, log, settings, assembled.run_id, described, assembled.recording.last_tick), torn_file
+
+
+def _cut_torn_tail(files: Files, io: IO, good_end: int) -> str | None:
+    """Keep what stands behind the last sound block as a file, then cut it off; zeros are not worth keeping."""
+    size = io.size()
+    if size == good_end:
+        return None
+    torn_file = _keep_aside(files, io, good_end, size)
+    io.truncate(good_end)
+    io.fdatasync()
+    return torn_file
+
+
+def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
+    """An encoder that goes on where the last segment ends."""
+    contents = segment.contents
+    header = contents.header
+    if header is None:
+        raise CorruptError(0, "the header of the last segment is damaged; repair the tape first (replay repair)")
+    blocks = list(hop(segment.read, header.size_bytes, contents.good_end, contents.marker))
+    meta = segment.joined(next(entry for entry in contents.entries if entry.kind == Kind.META), 0)
+    previous = next((s for s in assembled.recording.segments if s.number == segment.number - 1), None)
+    seal = previous.contents.seal if previous is not None and previous.clip is None else None
+    fresh = make_file_header(header.run_id, header.segment, header.first_seq, header.incompatible)
+    header = attrs.evolve(fresh, marker=header.marker)
+    return SegmentEncoder.continuing(header, meta, blocks, contents.good_end, seal.digest if seal is not None else b"")

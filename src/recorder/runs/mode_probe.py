@@ -1,0 +1,119 @@
+"""Which mode suits a simulation: a first second of it is run beforehand, unrecorded, and both ways are measured.
+
+A seek in mode "events" runs steps, in mode "changes" it applies what they changed. So the one question is which of the
+two costs less; the other, whether what the log costs the simulation is worth it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import lz4.block
+
+from recorder.format.blocks.changes_block import ChangeEncoder, decode_changes
+from recorder.session.change_source import ChangeTracking, find_source
+from recorder.settings import Mode
+from sim.kernel.changes.row_changes import UnmarkedWriteError
+from sim.kernel.changes.tick_changes import TickChanges, flat_words
+from sim.kernel.exactness import Level, level_of
+from sim.kernel.simulation import as_simulation
+from sim.kernel.state import State
+
+REHEARSAL_S = 1.0
+TICKS_MAX = 300  # As many as lie between two keyframes.
+TICKS_OF_A_BLOCK = 50
+WORTH_IT = 4.0  # Applying changes must be so much faster than stepping; below that the bytes are not worth it.
+COST_SHARE_MAX = 0.5  # Of a step: what taking down its changes may cost.
+
+
+@attrs.frozen
+class Choice:
+    """A mode, and what it was chosen by.
+
+    Attributes:
+        mode: "events" or "changes".
+        why: one sentence.
+    """
+
+    mode: Mode
+    why: str
+
+
+@attrs.define
+class _Measured:
+    step_s: float = 0.0
+    take_s: float = 0.0
+    apply_s: float = 0.0
+    stored_bytes: int = 0
+    ticks: int = 0
+
+
+def choose_mode(make: Callable[[], Any], inputs: Callable[[int, State], Any], changes: ChangeTracking) -> Choice:
+    """Run a simulation for a second, or TICKS_MAX ticks, and say which mode suits it.
+
+    make: a fresh one, of which nothing is kept. Raises what it raises.
+    """
+    simulation = as_simulation(make())
+    if level_of(simulation) is Level.INPUTS_ONLY:
+        return Choice("events", "its states are made from the inputs, and hold nothing else")
+    measured = _measure(simulation, inputs, changes)
+    if not measured.ticks:
+        return Choice("events", "it took no step in the time there was")
+    step_us, take_us, apply_us = (
+        1e6 * seconds / measured.ticks for seconds in (measured.step_s, measured.take_s, measured.apply_s)
+    )
+    each = f"a step takes {step_us:,.0f} µs, applying what it changes {apply_us:,.0f} µs"
+    cost = f"taking that down {take_us:,.0f} µs and {measured.stored_bytes / measured.ticks:,.0f} bytes a tick"
+    worth_it = step_us >= WORTH_IT * apply_us and take_us <= COST_SHARE_MAX * step_us
+    return Choice("changes" if worth_it else "events", f"{each}; {cost}")
+
+
+def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: ChangeTracking) -> _Measured:
+    measured = _Measured()
+    source = find_source(simulation, changes).ticks(simulation.state)
+    encoder = ChangeEncoder(simulation.state.layout, simulation.state.arena)
+    waiting: list[TickChanges] = []
+    begun_s = time.monotonic()
+    for tick in range(1, TICKS_MAX + 1):
+        given = inputs(tick, simulation.state)
+        start_s = time.perf_counter()
+        simulation.step(given)
+        stepped_s = time.perf_counter()
+        taken = _take(source, simulation.state)
+        measured.take_s += time.perf_counter() - stepped_s
+        measured.step_s += stepped_s - start_s
+        measured.ticks += 1
+        if taken is None:  # Another layout: what the log costs before and after it is as good a guess.
+            source.reset(simulation.state)
+            encoder, waiting = ChangeEncoder(simulation.state.layout, simulation.state.arena), []
+        else:
+            waiting.append(taken)
+        if len(waiting) == TICKS_OF_A_BLOCK:
+            _weigh(measured, encoder, waiting, simulation.state)
+            waiting = []
+        if time.monotonic() - begun_s > REHEARSAL_S:
+            break
+    if waiting:
+        _weigh(measured, encoder, waiting, simulation.state)
+    source.close()
+    return measured
+
+
+def _take(source: Any, state: State) -> TickChanges | None:
+    try:
+        return source.take(state)  # type: ignore[no-any-return]
+    except UnmarkedWriteError:
+        return None  # The recording will tell of it.
+
+
+def _weigh(measured: _Measured, encoder: ChangeEncoder, waiting: list[TickChanges], state: State) -> None:
+    """Add what these changes take on the tape, and to be applied."""
+    stored = lz4.block.compress(bytes(encoder.encode(1, waiting)))
+    measured.stored_bytes += len(stored)
+    words = flat_words(state.arena.copy(), state.layout)
+    start_s = time.perf_counter()
+    decode_changes(lz4.block.decompress(stored), 1, 0).apply(words, 1, len(waiting))
+    measured.apply_s += time.perf_counter() - start_s

@@ -1,0 +1,22 @@
+"""Encode what goes into a tick, and refuse, naming the tick, what would not come back from the tape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recorder.format.blocks.frame import ensure_inputs_fit
+from sim.kernel.plain_data import PlainEncoder, decode_plain
+
+
+def encode_inputs(encoder: PlainEncoder, inputs: Any, tick: int) -> bytes:
+    """The inputs as a frame has them. Raises TypeError or ValueError for what cannot be recorded."""
+    try:
+        encoded, sure = encoder.encode(inputs)
+        if not sure:
+            decode_plain(encoded)
+    except TypeError as error:
+        raise TypeError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"the inputs of tick {tick} cannot be recorded: {error}") from None
+    ensure_inputs_fit(tick, encoded)
+    return encoded

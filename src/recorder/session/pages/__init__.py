@@ -1,0 +1,1 @@
+"""Changes found by dirty pages: userfaultfd write protection on Linux."""

@@ -1,0 +1,88 @@
+"""Know what each tick changed in an unmarked state by the pages of memory that the kernel saw written.
+
+Those are compared with what they were a tick ago; the whole arena is where the kernel tells nothing, where the state is
+too small for it to be worth it, and while so many pages are written that comparing all of them costs less.
+
+Invariant: what is taken is what a scan finds, word for word.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recorder.session.pages.page_watch import PageReader
+from recorder.session.pages.userfaultfd import PAGE_BYTES, Pages
+from recorder.session.pages.watch_cost import FAULT_COSTS, SCATTERED_COSTS, Thrift
+from sim.kernel.changes.tick_changes import ARENA_WORD_BYTES, ArenaWords, ScannedTicks, TickChanges
+from sim.kernel.state import State
+
+PAGES_AT_A_TIME = 256  # Copies of so many stay in the processor's cache.
+PAGE_WORDS = PAGE_BYTES // ARENA_WORD_BYTES
+
+Words = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+
+
+class PagedTicks(ScannedTicks):
+    """What a comparison of the pages that were written finds."""
+
+    def __init__(self, state: State, size_min_bytes: int = 0) -> None:
+        """size_min_bytes: of a state that is watched."""
+        self._size_min_bytes = size_min_bytes
+        self._reader: PageReader | None = None
+        self._thrift = Thrift()
+        super().__init__(state)
+
+    def take(self, state: State) -> TickChanges | None:
+        """See TickSource."""
+        if state.arena is not self._arena:
+            return None
+        if self._thrift.rests and self._thrift.rested():
+            # Before the comparison: what is written after this is for the next one.
+            self._reader = PageReader.begin(state.arena, self._size_min_bytes)
+            return super().take(state)
+        reader = self._reader
+        pages = reader.take() if reader is not None else None
+        if reader is None or pages is None:
+            self._let_go()
+            return super().take(state)
+        if not self._thrift.pays((FAULT_COSTS + SCATTERED_COSTS) * len(pages), reader.page_count):
+            self._let_go()
+        if SCATTERED_COSTS * len(pages) >= reader.page_count:
+            return super().take(state)
+        numbers = self._differing(reader.lead_bytes // ARENA_WORD_BYTES, reader.page_count, pages)
+        values = self._words.take(numbers)
+        self._before[numbers] = values
+        return ArenaWords(numbers, values)
+
+    def reset(self, state: State) -> None:
+        """See TickSource."""
+        if self._reader is not None and self._reader.arena is self._arena is state.arena:
+            self.take(state)  # The consumer has it in its copy of the whole.
+            return
+        self._let_go()
+        if not self._thrift.rests:
+            self._reader = PageReader.begin(state.arena, self._size_min_bytes)
+        super().reset(state)
+
+    def close(self) -> None:
+        """See TickSource."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _differing(self, lead: int, page_count: int, pages: Pages) -> Numbers:
+        """The words that differ in these pages, and in what lies in no whole page. lead: words before the first one."""
+        tail = lead + page_count * PAGE_WORDS
+        now, before = self._words[lead:tail].reshape(-1, PAGE_WORDS), self._before[lead:tail].reshape(-1, PAGE_WORDS)
+        found = [np.flatnonzero(self._words[:lead] != self._before[:lead])]
+        for begin in range(0, len(pages), PAGES_AT_A_TIME):
+            some = pages[begin : begin + PAGES_AT_A_TIME]
+            places = np.flatnonzero(now.take(some, axis=0) != before.take(some, axis=0))
+            found.append(lead + some[places // PAGE_WORDS] * PAGE_WORDS + places % PAGE_WORDS)
+        found.append(tail + np.flatnonzero(self._words[tail:] != self._before[tail:]))
+        return np.concatenate(found)

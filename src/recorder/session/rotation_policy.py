@@ -1,0 +1,41 @@
+"""When a recording goes on in a new segment."""
+
+from __future__ import annotations
+
+import time
+
+from recorder.settings import Settings
+from recorder.writer.writer import Writer
+
+RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
+
+
+class Rotation:
+    """Knows how full the current segment is."""
+
+    def __init__(self, settings: Settings, writer: Writer, tick: int) -> None:
+        self._settings = settings
+        self._writer = writer
+        self._begun_from = -1  # The segment that the last rotation left.
+        self._tick, self._begun_s = tick, time.monotonic()
+        self.raw_bytes = 0  # Put since then.
+
+    def is_due(self, tick: int) -> bool:
+        """Whether the next keyframe should begin a new segment."""
+        settings = self._settings
+        if settings.keep_ticks is not None and (tick - self._tick) * RING_SEGMENTS >= settings.keep_ticks:
+            return True
+        if settings.keep_s is not None:
+            return (time.monotonic() - self._begun_s) * RING_SEGMENTS >= settings.keep_s
+        if settings.split_bytes is None:
+            return False
+        # What the writer has compressed depends on its thread's timing; equal tapes are cut by what was put.
+        if settings.deterministic:
+            return self.raw_bytes >= settings.split_bytes
+        begun = self._writer.segment_number != self._begun_from  # Else its bytes are those of the one before.
+        return begun and self._writer.segment_bytes >= settings.split_bytes
+
+    def begin(self, tick: int) -> None:
+        """The keyframe of tick begins a new one."""
+        self._begun_from = self._writer.segment_number
+        self._tick, self._begun_s, self.raw_bytes = tick, time.monotonic(), 0

@@ -1,0 +1,1 @@
+"""The only code that opens, names, locks, syncs and copies tape files."""

@@ -1,0 +1,144 @@
+"""Open the files of a tape for reading, with pread only: a tape may still be growing, or be cut short under a reader."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
+from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
+from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, journal_bytes
+from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.segments.segment_contents import NoTapeError, Read
+from recorder.storage.file_names import following_segments, journal_path, segment_path, whole_tape
+from recorder.storage.read_ahead import SecondThread
+
+
+class OpenTape:
+    """The files of one tape, open for reading; a context manager.
+
+    Attributes:
+        path: of the first segment, absolute.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self._name = os.fspath(path)  # As it was given, for messages.
+        self._descriptors: dict[int, int] = {}
+        self._sources: list[Source] = []
+        self._journal = b""
+
+    def assemble(self, *, believe_index: bool = True) -> Assembled:
+        """Look at the files as they are now and make one recording of them.
+
+        The first file may be missing if others are there. Raises FileNotFoundError or another OSError if there is no
+        such file, UnreadableError if nothing in it is a block of a tape, UnsupportedVersionError if a newer program
+        wrote it, RecordingError if it is a later file of a tape whose first one lies beside it.
+        """
+        self.close()
+        # The journal first: what the writer moves from there into a block meanwhile is then seen twice, not never.
+        self._journal = self._read_journal()
+        self._sources = []
+        lost: FileNotFoundError | None = None
+        try:
+            self._sources.append(self._open_segment(0))
+        except FileNotFoundError as error:
+            if not self.path.parent.is_dir():
+                raise
+            lost = error
+        for number in following_segments(self.path):
+            try:
+                self._sources.append(self._open_segment(number))
+            except FileNotFoundError:
+                continue  # A ring has just dropped it.
+        if lost is not None and not any(_is_segment(source) for source in self._sources):
+            raise lost
+        assembled = self.assemble_again(believe_index=believe_index)
+        if len(assembled.recording.segments) == 1 and lost is None:
+            self._ensure_first(assembled)
+        return assembled
+
+    def _ensure_first(self, assembled: Assembled) -> None:
+        """Refuse a later file of a tape that is there: whoever names it means the tape, and would miss the rest."""
+        header = assembled.recording.segments[0].contents.header
+        if header is None or not header.segment:
+            return
+        whole = whole_tape(self.path, header.segment)
+        if whole is not None and whole.exists() and header.segment in following_segments(whole):
+            named = self._name.removesuffix(f".{header.segment}")
+            raise RecordingError(f"{self._name}: this is file {header.segment} of {named}; name that one")
+
+    def assemble_again(self, *, believe_index: bool) -> Assembled:
+        """The same files, as they were when assemble looked at them, made into a recording once more."""
+        try:
+            assembled = assemble(self._sources, self._journal, believe_index=believe_index)
+        except NoTapeError:
+            empty = not any(source.size_bytes for source in self._sources)
+            raise UnreadableError(self._name, no_tape(empty=empty)) from None
+        assembled.recording.aside = SecondThread()
+        return assembled
+
+    def _open_segment(self, number: int) -> Source:
+        path = segment_path(self.path, number)
+        descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(
+                errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(segment_path(self._name, number))
+            )
+        return Source(number, reader(descriptor), found.st_size)
+
+    def _read_journal(self) -> bytes:
+        try:
+            with journal_path(self.path).open("rb") as file:
+                return file.read(journal_bytes(AREA_BYTES_MAX))
+        except FileNotFoundError:
+            return b""
+
+    def close(self) -> None:
+        """Close the files; a second call does nothing."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _is_segment(source: Source) -> bool:
+    """Whether a file with the name of a later segment begins like that segment."""
+    try:
+        return decode_file_header(source.read(0, HEADER_BYTES)).segment == source.number
+    except (CorruptError, TornError, UnsupportedVersionError):
+        return False
+
+
+def no_tape(*, empty: bool) -> str:
+    """What to say of a file in which there is no block; which bytes were expected tells nobody anything."""
+    return "this is no tape: the file is empty" if empty else "this is no tape"
+
+
+def reader(descriptor: int) -> Read:
+    """What reads from an open file without moving anything."""
+    return lambda offset, size: os.pread(descriptor, size, offset)
+
+
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Whether a writer holds the tape. Raises FileNotFoundError if there is none."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)  # Gives a lock that was got back at once.
+    return False

@@ -1,0 +1,26 @@
+"""Numbers, sizes and paths as text for people."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts: 1 tick, 2,000 ticks."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def bytes_text(size_bytes: float) -> str:
+    """A size for people, in decimal units: 1.5 MB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size_bytes < 1000 or unit == "GB":
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    raise AssertionError("the loop returns for GB")
+
+
+def shown_path(filename: str | bytes | int | os.PathLike[str]) -> str:
+    """A file as a user would type it here: tapes keep their whole path, so that they stay where they are."""
+    path, here = Path(os.fsdecode(filename) if not isinstance(filename, int) else str(filename)), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)

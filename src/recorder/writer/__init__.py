@@ -1,0 +1,1 @@
+"""The background writer thread, and what the simulation thread hands to it."""

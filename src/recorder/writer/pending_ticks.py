@@ -1,0 +1,136 @@
+"""Frames, telemetry and events of ticks that wait for their block to fill; the writer thread's own."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import time
+
+from recorder.format.blocks.changes_block import ChangeEncoder
+from recorder.format.blocks.events_block import encode_events
+from recorder.format.blocks.telemetry_block import Row, encode_telemetry
+from recorder.format.limits import CHANGES_RAW_BYTES, EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
+from recorder.format.segments.segment_encoder import Piece, changes_pieces, events_piece, frames_piece, telemetry_piece
+from recorder.session.tick_output import TickOutput
+from sim.kernel.changes.tick_changes import TickChanges
+from sim.kernel.state import Snapshot
+
+TELEMETRY_FIGURES = 1 << 17  # A TELEMETRY block is cut here: a megabyte.
+
+
+class WaitingTicks:
+    """What becomes the next blocks.
+
+    Attributes:
+        first_tick: of the frames that wait, or of the next one that comes.
+        since_s: when the first one that waits came, by the monotonic clock.
+    """
+
+    def __init__(self, first_tick: int) -> None:
+        self.first_tick = first_tick
+        self.since_s = 0.0
+        self._frames: list[bytes] = []
+        self._frames_bytes = 0
+        self._rows: list[Row] = []
+        self._tells_events = False
+        self._events: list[bytes] = []  # Of the ticks that have some.
+        self._events_bytes = 0
+        self._changes: list[TickChanges] = []
+        self._changes_bytes = 0
+        self._change_encoder: ChangeEncoder | None = None
+        self._lost_changes = True  # It is not known what those that come would come upon.
+
+    def __len__(self) -> int:
+        """How many frames wait."""
+        return len(self._frames)
+
+    def has_room_for(self, output: TickOutput) -> bool:
+        """Whether a frame, and what its tick has brought, still fit into their blocks."""
+        if self._events and self._events_bytes + len(output.events or b"") > EVENTS_RAW_BYTES:
+            return False
+        if self._changes_bytes >= CHANGES_RAW_BYTES:
+            return False
+        return self._frames_bytes + len(output.frame) <= FRAMES_RAW_BYTES
+
+    def take(self, output: TickOutput) -> None:
+        """Take what the next tick has brought, and its frame."""
+        self._take_output(output)
+        self._take_whole([output.frame], len(output.frame))
+
+    def take_frames(self, frames: list[bytes]) -> list[bytes]:
+        """Take the frames of the next ticks, which have brought nothing else, as far as there is room; those left over.
+
+        A frame that is longer than a block may be has one of its own.
+        """
+        room = FRAMES_RAW_BYTES - self._frames_bytes
+        ends = list(itertools.accumulate(map(len, frames)))
+        count = len(ends) if ends[-1] <= room else bisect.bisect_right(ends, room)
+        if not count and not self._frames:
+            count = 1
+        if count:
+            self._take_whole(frames[:count], ends[count - 1])
+        return frames[count:]
+
+    def _take_whole(self, frames: list[bytes], size: int) -> None:
+        if not self._frames:
+            self.since_s = time.monotonic()
+        self._frames += frames
+        self._frames_bytes += size
+
+    def take_start(self, output: TickOutput) -> list[list[Piece]]:
+        """Take what the tick before the first frame has brought; the blocks of it that should be written at once.
+
+        These are its events: no step makes them again, so that they should not wait.
+        """
+        if output.row is not None:
+            self._rows.append(output.row)
+        if output.events is None:
+            return []
+        tick = self.first_tick - 1
+        return [[events_piece(tick, encode_events(tick, 1, [output.events]))]]
+
+    def _take_output(self, output: TickOutput) -> None:
+        if output.row is not None:
+            self._rows.append(output.row)
+        self._tells_events = output.events is not None
+        if output.events:
+            self._events.append(output.events)
+            self._events_bytes += len(output.events)
+        if output.changes is None:
+            self._lost_changes = True
+        elif not self._lost_changes:
+            self._changes.append(output.changes)
+            self._changes_bytes += output.changes.size_bytes
+
+    def begin_changes(self, snapshot: Snapshot) -> None:
+        """What changes from here on comes upon this state: that of the last tick that was taken."""
+        self._change_encoder = ChangeEncoder(snapshot.layout, snapshot.arena)
+        self._lost_changes = False
+
+    def cut(self) -> list[list[Piece]]:
+        """The blocks of all that waits, one group each; nothing waits any more."""
+        count, first = len(self._frames), self.first_tick
+        groups = [[frames_piece(first, count, b"".join(self._frames))]]
+        begin = 0
+        for end in range(1, len(self._rows) + 1):
+            is_large = (end - begin) * len(self._rows[begin].names) >= TELEMETRY_FIGURES
+            if is_large or end == len(self._rows) or self._rows[end].names != self._rows[begin].names:
+                groups.append([_telemetry(self._rows[begin:end])])
+                begin = end
+        if self._tells_events:
+            groups.append([events_piece(first, encode_events(first, count, self._events))])
+        if self._changes and self._change_encoder is not None:
+            groups.append(changes_pieces(first, self._change_encoder.encode(first, self._changes)))
+        self.first_tick += count
+        self._frames.clear()
+        self._rows.clear()
+        self._events.clear()
+        self._changes.clear()
+        self._frames_bytes = self._events_bytes = self._changes_bytes = 0
+        return groups
+
+
+def _telemetry(rows: list[Row]) -> Piece:
+    ticks = [row.tick for row in rows]
+    payload = encode_telemetry(ticks, rows[0].names, [row.values for row in rows])
+    return telemetry_piece(ticks[0], payload)

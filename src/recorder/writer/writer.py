@@ -1,0 +1,397 @@
+"""The background thread: takes frames and keyframes from the simulation's thread, encodes, compresses, appends, syncs.
+
+What the simulation's thread hands over waits until this one looks for it (handoff_queue.py).
+
+Invariants:
+    1. Items reach the file in the order in which they were put.
+    2. No frame is dropped while the disk takes data: when the queue is full the putter waits.
+    3. When the disk refuses, the thread keeps what it has and tries again (on_error="continue"), or stops with an error
+       that reaches the next call of every method ("raise"). What no longer fits into memory is dropped from one tick on
+       until the next full keyframe after the disk has recovered, and a DROP block says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections import deque
+from typing import Any, cast
+
+from recorder.errors import WriterFailedError
+from recorder.format.segments.segment_encoder import drop_piece
+from recorder.session.tick_output import TickOutput
+from recorder.settings import Settings
+from recorder.storage.segmented_log import Group, SegmentedLog
+from recorder.storage.tape_files import Files
+from recorder.writer.buffer_pool import Buffers
+from recorder.writer.handoff_queue import Handover
+from recorder.writer.jobs import KeyframeJob, WriterStatistics, not_sealed
+from recorder.writer.keyframe_encoder import KeyframeBlocks
+from recorder.writer.pending_ticks import WaitingTicks
+
+FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
+BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; what comes after is dropped.
+UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync: one is made before its time when they are more.
+LAZY_BYTES = 1 << 20  # With durability="none" so much is gathered for one append.
+RETRY_S = (0.25, 2.0)  # How long to wait after a failure before the next try: at first, and at most.
+LAST_TRIES = 3  # At the end, before what could not be written is given up.
+
+
+class Writer:
+    """Owns the files and the thread; everything public is called from one other thread.
+
+    Attributes:
+        signal: whether there is an error or a notice that the caller should look at.
+        written_tick: the last tick whose frame is in the file.
+        buffers: memory for keyframes to be put.
+        put_frame, wake: those of a Handover; the former raises WriterFailedError.
+        wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
+        failing: the disk refuses.
+        seals: close has been called.
+    """
+
+    def __init__(
+        self, files: Files, log: SegmentedLog, settings: Settings, *, path: str | os.PathLike[str], first_tick: int
+    ) -> None:
+        """Start the thread.
+
+        path: for messages. first_tick: of the first frame that will be put.
+        """
+        self._files, self._log = files, log
+        self._path = path
+        self._settings = settings
+        self._cut_by_time = not settings.deterministic
+        self._handover = Handover(self.wait_until, settings.split_bytes)
+        self.put_frame, self.wake = self._handover.put, self._handover.wake
+        self._wait_s, self.buffers = 0.0, Buffers()
+        # The thread's own:
+        self._waiting = WaitingTicks(first_tick)
+        self._synced_s = time.monotonic()
+        self._keyframes = KeyframeBlocks(self.buffers)
+        self._lost_full = False  # A full keyframe was refused, or frames behind it dropped: deltas need another.
+        self._owes_rotation = False  # A keyframe that should have begun a segment was refused: the next one does.
+        self._dropping_from: int | None = None
+        self._dropped: list[tuple[int, int]] = []
+        self._why_dropped, self._frame_count = "", 0
+        self._retry_at_s, self._retry_s = 0.0, RETRY_S[0]
+        # Between the two:
+        self.signal = self.wants_full = self.failing = self.deltas_are_worn = False
+        self.written_tick = first_tick - 1
+        self._failure: OSError | None = None
+        self._notices: deque[str] = deque()
+        self._error: BaseException | None = None
+        self._flushes: deque[tuple[threading.Event, bool]] = deque()
+        self._outcome: Any = None
+        self._what_is_kept = ""
+        self._stopping = self.seals = False
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"tape writer {os.fspath(path)}", daemon=True)
+        self._thread.start()
+
+    # --- called by the simulation's thread
+
+    def put_keyframe(self, job: KeyframeJob) -> None:
+        """Hand over one keyframe. Raises WriterFailedError."""
+        self.raise_error()
+        if job.is_full:
+            self.wants_full = False
+        self._handover.put_keyframe(job)
+
+    def has_room_for_keyframe(self, *, wait: bool) -> bool:
+        """Whether a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
+        if wait:
+            self.wait_until(self._handover.has_room_for_keyframe)
+        return self._handover.has_room_for_keyframe()
+
+    def flush(self, *, sync: bool = True) -> None:
+        """Return when all that was put is in the file and, unless it is never synced, on stable storage.
+
+        sync: False is content with the file. Raises WriterFailedError, also while the disk refuses.
+        """
+        done = threading.Event()
+        self._flushes.append((done, sync))
+        self.wait_until(done.is_set)
+        if self._failure is not None:
+            raise self._failed(self._failure)
+
+    def close(self, outcome: Any) -> None:
+        """Write all that was put, seal the tape, stop the thread. Raises WriterFailedError."""
+        if not self.seals:  # A second call goes on waiting where the first was interrupted.
+            self._outcome, self.seals = outcome, True
+        self.stop()
+        self.raise_error()
+
+    def stop(self) -> None:
+        """Write all that was put, stop the thread and leave the tape unsealed."""
+        self._stopping = True
+        self.wake()
+        if threading.current_thread() is not self._thread:  # The collector may run in any thread, this one too.
+            self._ended.wait()  # After a join that was interrupted, Python takes the thread for one that has ended.
+            self._thread.join()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something that was put is not in the file for good."""
+        return self._error is not None
+
+    def raise_error(self) -> None:
+        """Raise WriterFailedError if the thread failed."""
+        if self._error is not None:
+            raise self._failed(self._error) from self._error
+
+    def tell(self, notice: str) -> None:
+        """Have the caller told at its next call."""
+        self._notices.append(notice)
+        self.signal = True
+
+    def take_notices(self) -> list[str]:
+        """What the caller should be told, once."""
+        self.signal = False
+        if self._error is not None:  # Looked at after that, since the thread sets the error first.
+            self.signal = True
+        return [self._notices.popleft() for _ in range(len(self._notices))]
+
+    def _failed(self, error: BaseException) -> WriterFailedError:
+        failed = WriterFailedError(os.fspath(self._path), (str(error) or type(error).__name__) + self._what_is_kept)
+        failed.__cause__ = error
+        return failed
+
+    def statistics(self) -> WriterStatistics:
+        """Counters as they are now."""
+        return WriterStatistics(
+            written_bytes=self._log.written_bytes,
+            frame_count=self._frame_count,
+            full_count=self._keyframes.full_count,
+            delta_count=self._keyframes.delta_count,
+            dropped=list(self._dropped),
+            waiting_bytes=self._handover.waiting_bytes,
+            sync_count=self._log.sync_count,
+            sync_s_max=self._log.sync_s_max,
+            wait_s=self._wait_s,
+            failure=str(self._failure) if self._failure is not None else None,
+        )
+
+    @property
+    def segment_bytes(self) -> int:
+        """How long the current segment is."""
+        return self._log.encoder.next_offset
+
+    @property
+    def segment_number(self) -> int:
+        """Number of the segment that is being written."""
+        return self._log.encoder.header.segment
+
+    @property
+    def loses_frames(self) -> bool:
+        """Whether frames are dropped, although the disk takes data, until a full keyframe has been put."""
+        return self._dropping_from is not None and self.wants_full
+
+    def wait_until(self, condition: Any) -> None:
+        """Let the thread work until condition() holds. Raises WriterFailedError."""
+        start_s = time.monotonic()
+        while not condition():
+            self.raise_error()
+            self.wake()
+            time.sleep(0.0005)  # Half a millisecond: about what the writer needs for a block.
+        self._wait_s += time.monotonic() - start_s
+        self.raise_error()
+
+    # --- the thread
+
+    def _run(self) -> None:
+        try:
+            try:
+                while self._work():
+                    pass
+            finally:
+                self._files.release()
+        except BaseException as error:  # noqa: BLE001 - the thread's one boundary: it reaches the caller by raise_error
+            self._error = error
+            self.signal = True
+        finally:
+            self._ended.set()
+
+    def _work(self) -> bool:
+        """Take what is there, write what is due; False when the thread has stopped."""
+        stopping = self._stopping  # Read before the queue: what was put before stop() is taken below.
+        flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
+        for kind, items in itertools.groupby(self._handover.take(), type):
+            if kind is bytes:
+                self._take_frames(cast("list[bytes]", list(items)))
+                continue
+            for item in items:
+                if isinstance(item, KeyframeJob):
+                    self._cut_frames()
+                    self._take_keyframe(item)
+                    self.deltas_are_worn = self._keyframes.is_worn
+                elif isinstance(item, TickOutput):
+                    self._take_output(item)
+        now_s = time.monotonic()
+        interval_s = self._settings.sync_interval_s
+        sync_due = interval_s is not None and now_s - self._synced_s >= interval_s
+        old = self._cut_by_time and (sync_due or now_s - self._waiting.since_s > FRAMES_AGE_S_MAX)
+        if self._waiting and (flushes or stopping or old):
+            self._cut_frames()
+        urgent = bool(flushes) or stopping
+        sync = interval_s is not None and (sync_due or stopping or any(wanted for _, wanted in flushes))
+        if self._settings.durability != "none" or urgent or self._log.backlog_bytes >= LAZY_BYTES:
+            self._store(now_s, sync=sync, urgent=urgent)
+        for flush, _ in flushes:
+            flush.set()
+        if stopping:
+            self._finish()
+            return False
+        self._handover.rest()
+        return True
+
+    def _store(self, now_s: float, *, sync: bool, urgent: bool) -> None:
+        """Bring what was taken to the disk, if it is not known to refuse just now."""
+        if self.failing and now_s < self._retry_at_s and not urgent:
+            return
+        was_failing = self.failing
+        try:
+            self._write(sync=sync)
+        except OSError as error:
+            self._fail(error)
+            if was_failing:
+                return
+            try:  # A new segment may be taken where the old one was refused: no need to wait for that.
+                self._write(sync=sync)
+            except OSError as again:
+                self._fail(again)
+                return
+        self._succeed()
+
+    def _write(self, *, sync: bool) -> None:
+        log = self._log
+        log.write()
+        if sync or log.undurable_bytes > UNDURABLE_BYTES_MAX:
+            log.sync()
+            self._synced_s = time.monotonic()
+        log.drop_front(self._settings.keep_ticks, self._settings.keep_s)
+        if self._dropping_from is None:
+            self.written_tick = self._waiting.first_tick - 1
+
+    def _fail(self, error: OSError) -> None:
+        """The disk refused. Raises error itself if that ends the recording."""
+        if self._settings.on_error == "raise":
+            raise error
+        if not self.failing:
+            self.tell(f"{os.fspath(self._path)}: {error}; the recording goes on in memory and tries again")
+            self._retry_s = RETRY_S[0]
+        else:
+            self._retry_s = min(2 * self._retry_s, RETRY_S[1])
+        self.failing, self._failure = True, error
+        self._retry_at_s = time.monotonic() + self._retry_s
+
+    def _succeed(self) -> None:
+        if self.failing:
+            self.failing, self._failure = False, None
+            self.tell(f"{os.fspath(self._path)}: the disk takes the recording again")
+            self.wants_full = self.wants_full or self._lost_full
+
+    def _finish(self) -> None:
+        """The last things. Raises OSError if something could not be written for good."""
+        for number in range(LAST_TRIES):
+            try:
+                self._log.write()
+                if self._dropping_from is not None:
+                    self._end_drop(self._waiting.first_tick - 1)
+                if self.seals:
+                    self._log.end(self._outcome)
+                self._write(sync=self._settings.sync_interval_s is not None)
+            except OSError as error:
+                if self._settings.on_error == "raise" or number == LAST_TRIES - 1:
+                    if self._log.is_empty:
+                        self._what_is_kept = not_sealed(self._waiting.first_tick - 1, self._dropped)
+                    raise
+                self._fail(error)
+                time.sleep(RETRY_S[0] if number else 0)
+            else:
+                return
+
+    # --- frames and keyframes
+
+    def _take_frames(self, frames: list[bytes]) -> None:
+        """Take frames of ticks that brought nothing else: many at once, since each line here may hold up the simulation."""
+        while frames:
+            left = self._waiting.take_frames(frames)
+            self._handover.count_taken(sum(map(len, frames[: len(frames) - len(left)])))
+            if left:
+                self._cut_frames()
+            frames = left
+
+    def _take_output(self, item: TickOutput) -> None:
+        self._handover.count_taken(len(item))
+        if not item.frame:
+            for group in self._waiting.take_start(item):
+                self._put(group)
+            return
+        if not self._waiting.has_room_for(item):
+            self._cut_frames()
+        self._waiting.take(item)
+
+    def _cut_frames(self) -> None:
+        if not self._waiting:
+            return
+        count, first = len(self._waiting), self._waiting.first_tick
+        groups = self._waiting.cut()
+        if self._keeps():
+            for group in groups:
+                self._put(group)
+            self._frame_count += count
+        else:
+            self._drop_from(first)
+
+    def _take_keyframe(self, job: KeyframeJob) -> None:
+        self._handover.count_keyframe(job)
+        if not job.is_full:
+            delta = self._keyframes.delta(job) if self._keeps() else None
+            if delta is not None:
+                self._put(delta)
+            return
+        problem = self._keyframes.make_state(job)  # Also while nothing is kept: the next one may come upon it.
+        if self._dropping_from is not None and not self.failing and problem is None:
+            self._end_drop(job.tick)
+        if problem is not None or not self._keeps():
+            self._keyframes.forget()
+            self._lost_full, self._owes_rotation = True, self._owes_rotation or job.rotate
+            self.wants_full |= problem is not None
+            if problem:
+                self.tell(f"{os.fspath(self._path)}: {problem}")
+            return
+        if job.rotate or self._owes_rotation:
+            self._log.put_rotation()
+            self._owes_rotation = False
+        self._lost_full = False
+        if job.begins_log and job.baseline.snapshot is not None:
+            self._waiting.begin_changes(job.baseline.snapshot)
+        self._put(self._keyframes.full(job))
+
+    def _put(self, group: Group) -> None:
+        """Hand blocks to the log; with a sync for each block, one after the other."""
+        self._log.put(group)
+        if not self.failing and (self._settings.sync_each_block or self._settings.durability != "none"):
+            self._store(time.monotonic(), sync=self._settings.sync_each_block, urgent=False)
+
+    def _keeps(self) -> bool:
+        """Whether there is room for more: while the disk refuses, memory is all there is."""
+        if self._dropping_from is not None:
+            return False
+        return not self.failing or self._log.backlog_bytes <= BACKLOG_BYTES_MAX
+
+    def _drop_from(self, tick: int) -> None:
+        if self._dropping_from is None:
+            self._dropping_from, self._lost_full = tick, True
+            self._keyframes.forget()
+            self._why_dropped = str(self._failure)
+            self.tell(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._failure}")
+
+    def _end_drop(self, last_tick: int) -> None:
+        """Write down which ticks were dropped: those up to last_tick, of which there is a keyframe or the end."""
+        assert self._dropping_from is not None
+        first, self._dropping_from = self._dropping_from, None
+        self._dropped.append((first, last_tick))
+        self._log.put([drop_piece(first, last_tick, self._why_dropped)])

@@ -1,0 +1,1 @@
+"""The command `replay`, one module a subcommand."""

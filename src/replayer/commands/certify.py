@@ -1,0 +1,204 @@
+"""The command ``replay certify``: one tape in many environments, and the certificate that is kept of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, UNREADABLE, UsageError
+from recorder.storage.os_errors import reading
+from recorder.text import counted
+from replayer.commands.arguments import choose, factory_of, ready_tape
+from replayer.commands.options import STATUS_CODES, Json, Output, Sim
+from replayer.diagnose.certify.certificate import (
+    CertificateError,
+    certificate_of,
+    certificate_path,
+    keep_certificate,
+    outcome_of,
+    read_certificate,
+    tape_digest,
+    why_not_of,
+)
+from replayer.diagnose.certify.certify import CellReport, Certification, CertifyError, certify
+from replayer.diagnose.certify.matrix import PRESENT, REPEAT
+from replayer.playback.make_simulation import make_simulation
+from replayer.value_text import plain_text, tick_range
+
+FIELDS_SHOWN = 6
+_Factor = Literal["hash-seed", "simd", "threads", "blas-kernel"]
+
+
+def certify_tape(
+    tape: Path | None = None,
+    /,
+    *,
+    sim: Sim = None,
+    python: Annotated[list[str] | None, Parameter(name="--python", negative="")] = None,
+    factor: Annotated[list[_Factor] | None, Parameter(name="--factor", negative="")] = None,
+    quick: Annotated[bool, Parameter(negative="")] = False,
+    jobs: Annotated[Positive, Parameter(name=["--jobs", "-j"])] = 1,
+    output: Output = None,
+    check: Annotated[bool, Parameter(name="--check", negative="")] = False,
+    as_json: Json = False,
+) -> int:
+    """Replay a tape in many environments, say which factor alone makes a difference, and keep the certificate.
+
+    Examples:
+    replay certify run.tape --jobs 2
+    replay certify run.tape --python ~/py313/bin/python
+    replay certify run.tape --check
+
+    Changed one at a time, each in a process of its own: the hash seed (order of sets), the SIMD level of NumPy, the
+    number of threads, the kernel of OpenBLAS, Python and NumPy. What this machine cannot vary is not tested, and said so.
+
+    Exit code: 0 the same everywhere, 1 some environment differs (with --check: the certificate is of another tape or says
+    so), 3 the same but not sealed, 4 the same as far as the tape can be read, 5 no tape or no certificate.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    python
+        Another interpreter, in whose environment this package is installed; may be given several times.
+    factor
+        Vary only this factor; may be given several times.
+    quick
+        One level of each factor, the one that is likeliest to differ.
+    jobs
+        Environments side by side.
+    output
+        The certificate; by default NAME.certificate.json beside the tape.
+    check
+        Try nothing: see whether the certificate that is kept belongs to the tape as it is now.
+    as_json
+        Print the certificate.
+    """
+    path = choose(tape)
+    kept = output or certificate_path(path)
+    if check:
+        return _check(path, kept, as_json=as_json)
+    with ready_tape(path) as opened:
+        make_simulation(opened, factory_of(sim))  # What is wrong with it is told before many processes say the same.
+        digest = tape_digest(path)
+    with progress_bar("certifying", 100, quiet=as_json) as show:
+        found = _certify(
+            path,
+            sim,
+            pythons=python or (),
+            factors=factor or (),
+            quick=quick,
+            jobs=jobs,
+            progress=lambda done, total: show(100 * done // total),
+        )
+    certificate = certificate_of(found, path, digest)
+    keep_certificate(certificate, kept)
+    if as_json:
+        print(json.dumps(certificate | {"path": str(kept)}, indent=1))
+    else:
+        _print_certification(path, found)
+        print(f"  certificate: {kept}")
+    return STATUS_CODES[found.status] if found.ok else DIFFERS
+
+
+def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
+    try:
+        return certify(path, sim, **settings)
+    except CertifyError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _print_certification(path: Path, found: Certification) -> None:
+    ran = sum(1 for report in found.cells if report.result != "not tested" and not report.cell.is_present)
+    print(f"{path}: {tick_range(found.first_tick, found.last_tick)} in {counted(ran, 'environment')}")
+    rows = [(report.cell.factor, report.cell.level, *_result_words(report, found.present)) for report in found.cells]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for factor, level, result, rest in rows:
+        line = f"  {factor:<{widths[0]}}  {level:<{widths[1]}}  {result:<{widths[2]}}  {rest}"
+        print(plain_text(line.rstrip()))
+    if REPEAT in found.guilty:
+        print(
+            "  the same environment gives other states in each run: no factor can be blamed (time? addresses? threads?)"
+        )
+    elif found.guilty:
+        verb = "makes" if len(found.guilty) == 1 else "each make"
+        print(f"  {' and '.join(found.guilty)}: {verb} a difference alone; no other factor that was tested does")
+        if all(report.result != "same" for report in found.cells):
+            print("  none of these environments gives what was recorded: the factors are judged by the present one")
+    elif not found.ok:
+        print("  differs from the tape in the same way everywhere: none of these factors is the cause")
+    else:
+        print(f"  the same everywhere{_AS_FAR[found.status]}")
+    _print_damage(found.present)
+    untested = [factor for factor, verdict in found.verdicts.items() if verdict == "not tested"]
+    if untested:
+        print(f"  not tested on this machine: {', '.join(untested)}")
+
+
+_AS_FAR = {
+    "intact": "",
+    "incomplete": "; the tape is not sealed",
+    "corrupt": ", as far as the tape can be read: it is corrupt",
+}
+
+
+def _print_damage(present: CellReport) -> None:
+    """Which ticks nobody could verify, and why."""
+    for problem in present.problems:
+        print(plain_text(f"  {problem}"))
+    for first, last in present.unreached_ticks:
+        print(f"  not verified anywhere: {tick_range(first, last)}")
+
+
+def _result_words(report: CellReport, present: CellReport) -> tuple[str, str]:
+    """What came of a cell, and the rest of its line."""
+    if report.result == "differs":
+        where = f"first at tick {report.first_bad:,}" + (f", phase {report.phase}" if report.phase else "")
+        if report.fields:
+            more = f" and {len(report.fields) - FIELDS_SHOWN} more" if len(report.fields) > FIELDS_SHOWN else ""
+            at = "" if report.fields_tick == report.first_bad else f" at the keyframe of tick {report.fields_tick:,}"
+            where += f", {'fields' if len(report.fields) > 1 else 'field'} {', '.join(report.fields[:FIELDS_SHOWN])}{more}{at}"
+        if report.cell.is_present:
+            where += f": {report.why}"
+        elif present.result == "differs" and report.cell.factor != PRESENT:
+            same = report.outcome == present.outcome
+            where += f": {'just as' if same else 'otherwise than'} in the present environment"
+        return "differs", where
+    if report.result == "same":
+        if report.cell.is_present:
+            return "same", f"({report.why})"
+        of_all = f" of {report.tick_count:,}" if report.verified_ticks < report.tick_count else ""
+        return "same", f"{report.verified_ticks:,}{of_all} ticks"
+    return report.result, report.why or ""
+
+
+def _check(path: Path, kept: Path, *, as_json: bool) -> int:
+    try:
+        with reading(path):
+            certificate = read_certificate(kept)
+            why_not = why_not_of(certificate, path)
+    except CertificateError as error:
+        raise UsageError(str(error), UNREADABLE) from None
+    same, status = outcome_of(certificate)
+    if as_json:
+        facts: dict[str, Any] = {"path": str(kept), "belongs": why_not is None, "why_not": why_not}
+        facts |= {"date": certificate["date"], "status": status, "same_everywhere": same and status != "corrupt"}
+        print(json.dumps(facts | {"factors": certificate["factors"]}, indent=1))
+    elif why_not is not None:
+        print(f"{kept}: does not belong to {path}: {plain_text(why_not)}")
+    else:
+        print(f"{kept}: belongs to {path}; of {plain_text(certificate['date'])}")
+        for factor, verdict in certificate["factors"].items():
+            print(plain_text(f"  {factor}: {verdict}"))
+        print(f"  the same in every environment that was tried{_AS_FAR[status]}" if same else _NOT_SAME)
+    return STATUS_CODES[status] if why_not is None and same else DIFFERS
+
+
+_NOT_SAME = "  not the same in every environment"

@@ -1,0 +1,135 @@
+"""The command ``replay check``: is the state of a simulation all that its steps read?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from recorder.conformance.contract_checks import SEEDS
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.factory_spec import load_factory
+from recorder.runs.input_source import read_inputs, read_plain_inputs
+from recorder.storage.os_errors import reading
+from replayer.commands.arguments import ensure_states, looks_like_a_tape
+from replayer.commands.check_adapter import foreign_check
+from replayer.commands.options import Json
+from replayer.diagnose.hidden_state.report import report_facts, report_lines
+from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
+from replayer.tape.tape import Tape
+from sim.scenario.config.load import SUFFIX, load_scenario
+
+
+def check(
+    simulation: str,
+    /,
+    *,
+    ticks: Positive = TICKS,
+    period: Positive = PERIOD_TICKS,
+    inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
+    seeds: Positive = SEEDS,
+    verbose: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
+) -> int:
+    """Run a simulation, restore its states into other instances beside it, and name what they lack.
+
+    Examples:
+    replay check walkers:Walkers --ticks 500
+    replay check quiet-meadow
+    replay check envs:make_env              where make_env returns a Gymnasium environment
+
+    Every few ticks the state is restored into a fresh instance and into one that has run elsewhere, which go on with
+    the same inputs. Where they part from the live run, what differs outside of the state is named, and each suspect is
+    tried: proved is what makes the hashes equal when it is as it was in the live run.
+
+    Exit code: 0 no hidden state seen, 1 hidden state, 2 there is no such simulation, or it raises.
+
+    Parameters
+    ----------
+    simulation
+        module:factory, such as walkers:Walkers; or a scenario: a TOML file, or the name of one that ships.
+    ticks
+        How far the live run goes, unless it ends before.
+    period
+        How often its state is restored elsewhere.
+    inputs
+        A file with a line of JSON for each tick that has inputs: {"tick": 5, "inputs": ...}, which may be anything for a
+        simulation of yours, and are lists for a scenario. Other ticks get None, or what the scenario sends. Or a tape,
+        whose inputs are taken as they were recorded, up to its end.
+    seeds
+        Of an environment, or what else an adapter is for: how many seeds are tried, each with random actions: the same
+        twice, in a fresh process, loaded at random ticks into fresh and used instances, recorded. Fewer than eight hide
+        what is rare.
+    verbose
+        Also name what moves outside of the state without any effect that was seen.
+    as_json
+        Print one JSON object.
+    """
+    if inputs is None and _is_factory(simulation):
+        foreign = foreign_check(simulation, _factory(simulation), ticks=ticks, seeds=seeds, as_json=as_json)
+        if foreign is not None:
+            return foreign
+    taped = inputs is not None and looks_like_a_tape(inputs)
+    if inputs is not None and taped:
+        given = _taped_inputs(inputs, ticks)
+        ticks = min(ticks, max(given, default=1))
+    factory, inputs_of = _subject(simulation, inputs) if not taped else (_factory(simulation), given.get)
+    test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period)
+    with progress_bar("checking", ticks, quiet=as_json) as show:
+        report = test.run(lambda done, _: show(done))
+    if as_json:
+        print(json.dumps({"simulation": simulation, **report_facts(report)}, indent=1))
+    else:
+        print("\n".join(report_lines(simulation, report, verbose=verbose)))
+    return SAME if report.ok else DIFFERS
+
+
+def _taped_inputs(path: Path, ticks: int) -> dict[int, Any]:
+    """What led to the first ticks of a recording. Raises UsageError, RecordingError, OSError."""
+    with reading(path), Tape(path) as tape:
+        ensure_states(tape)
+        if tape.first_tick > 0:
+            raise UsageError(f"{path} begins at tick {tape.first_tick:,}: inputs from tick 1 on are needed")
+        return {tick: tape.frame(tick).inputs for tick in range(1, min(ticks, tape.last_tick) + 1)}
+
+
+def _is_factory(simulation: str) -> bool:
+    return ":" in simulation and not simulation.endswith(SUFFIX)
+
+
+def _factory(simulation: str) -> Callable[[], Any]:
+    """What makes the simulation. Raises UsageError, ConfigError, OSError."""
+    if _is_factory(simulation):
+        try:
+            return load_factory(simulation)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    if Path(simulation).is_file() and looks_like_a_tape(Path(simulation)):
+        raise UsageError(
+            f"{simulation} is a tape: name the simulation itself, module:factory or a scenario; "
+            "a tape is proved by replay verify"
+        )
+    scenario = _scenario(simulation)
+    return lambda: scenario.world.make(scenario.config)
+
+
+def _scenario(name: str) -> Any:
+    try:
+        return load_scenario(name)
+    except FileNotFoundError as error:
+        raise UsageError(f"{error}; of a simulation of yours say module:factory") from None
+
+
+def _subject(simulation: str, inputs: Path | None) -> tuple[Callable[[], Any], Callable[[int], Any]]:
+    """What is checked, and what leads to each of its ticks. Raises UsageError, ConfigError, OSError."""
+    factory = _factory(simulation)
+    if _is_factory(simulation):
+        return factory, (read_plain_inputs(inputs) if inputs is not None else {}).get
+    scenario, given = _scenario(simulation), read_inputs(inputs) if inputs is not None else {}
+    scheduled = scenario.world.inputs(scenario.config)
+    return factory, lambda tick: scheduled(tick) + given.get(tick, [])

@@ -1,0 +1,172 @@
+"""``replay check`` of what an adapter makes: does it keep the level that it declares, on many seeds? What breaks it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from recorder.conformance.contract_checks import (
+    FRESH,
+    PROCESS,
+    RECORDED,
+    SAME_SEED,
+    USED,
+    Run,
+    Subject,
+    Violation,
+    adapter_of_simulation,
+    check_process,
+    check_run,
+    simulation_from,
+)
+from recorder.console.progress import progress_bar
+from recorder.exception_text import raised_text
+from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.text import counted
+from replayer.diagnose.hidden_state.report import Suspect
+from replayer.diagnose.hidden_state.sync_test import SyncTest
+from replayer.value_text import plain_text
+from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.kernel.exactness import Level, level_of
+from sim.kernel.plain_data import decode_plain
+from sim.kernel.simulation import Simulation, inner_of
+
+_TRIALS = (SAME_SEED, PROCESS, FRESH, USED, RECORDED)
+SHOWN = 3  # Findings of each trial.
+
+
+@attrs.frozen(eq=False)
+class LevelReport:
+    """What came of a check.
+
+    Attributes:
+        level: declared.
+        seeds, ticks: tried.
+        violations: of all trials.
+        suspects: what takes part in the step without being in the state, where that could be found.
+        line: what the adapter says that it captures.
+    """
+
+    level: Level
+    seeds: int
+    ticks: int
+    violations: list[Violation]
+    suspects: list[Suspect]
+    line: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the level is kept."""
+        return not self.violations
+
+
+def foreign_check(name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool) -> int | None:
+    """Check what the factory makes if an adapter has made it, or is for it, or it declares a level; the exit code, else None.
+
+    None, too, for what cannot be made. Raises UsageError if it cannot be captured, or its live run raises.
+    """
+    subject = Subject(factory, None, ("", name))
+    try:
+        simulation = simulation_from(factory())
+    except NotCapturedError as error:
+        raise UsageError(f"{name}: {error}") from None
+    except Exception:  # noqa: BLE001 - what is wrong with it is for the check of simulations to say
+        return None
+    try:
+        level = level_of(simulation)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    if adapter_of_simulation(simulation) is None and level is Level.EXACT:
+        return None  # Of such a one more can be said: restored at every few ticks, it must go on as if nothing were.
+    with progress_bar("checking", seeds, quiet=as_json) as show:
+        report = check_level(subject, simulation, ticks, seeds, show)
+    if as_json:
+        print(json.dumps({"simulation": name, **level_facts(report)}, indent=1))
+    else:
+        print("\n".join(plain_text(line) for line in level_lines(name, report)))
+    return SAME if report.ok else DIFFERS
+
+
+def check_level(
+    subject: Subject, simulation: Simulation, ticks: int, seeds: int, show: Callable[[int], None] = lambda _: None
+) -> LevelReport:
+    """Try the seeds, and look for who is to blame. simulation: one of them, for what it says of itself.
+
+    Raises UsageError if a live run raises.
+    """
+    runs: list[Run] = []
+    violations: list[Violation] = []
+    for seed in range(seeds):
+        try:
+            run = subject.live(seed, ticks)
+        except Exception as error:  # noqa: BLE001 - a user's environment may raise anything
+            raise UsageError(f"seed {seed}: {raised_text('the live run', error)}") from None
+        runs.append(run)
+        violations += check_run(subject, run)
+        show(seed + 1)
+    try:
+        violations += check_process(subject, runs)
+    except RuntimeError as error:
+        raise UsageError(str(error)) from None
+    suspects: list[Suspect] = []
+    if violations:
+        bad = next(run for run in runs if run.seed == violations[0].seed)
+        inputs = {tick: decode_plain(encoded) for tick, encoded in enumerate(bad.inputs, 1)}
+        suspects = SyncTest(subject.simulation, inputs, ticks=len(bad.inputs)).run().suspects
+    inner = inner_of(simulation)
+    line = inner.report().line() if adapter_of_simulation(simulation) is not None else type(inner).__qualname__
+    return LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line)
+
+
+def cause_of(violation: Violation) -> str:
+    """What breaks such a promise, most likely."""
+    if violation.trial == SAME_SEED and violation.tick == 0:
+        return "making it draws from a source without a seed, or reads the time: two that are made alike differ at once"
+    if violation.trial == SAME_SEED:
+        return "another instance goes another way: unseeded randomness, time, or state outside of the instance"
+    if violation.trial == PROCESS:
+        return "the order of sets or dicts of texts (PYTHONHASHSEED), time, or unseeded randomness"
+    if violation.trial == RECORDED:
+        return "being saved changes it: declare level='canonical'"
+    if violation.trial == USED and violation.tick == violation.from_tick:
+        return "a load does not replace all that a used instance has"
+    if violation.tick == violation.from_tick:
+        return "what was saved is not what is there after the load"
+    return "the next step reads what is not saved: a random generator, a warm start, a wrapper's counter, a time"
+
+
+def level_lines(name: str, report: LevelReport) -> list[str]:
+    """A report for people."""
+    tried = f"{counted(report.seeds, 'seed')} of {counted(report.ticks, 'tick')}"
+    verdict = "kept" if report.ok else "NOT kept"
+    lines = [f"{name}: level {report.level.value} {verdict} on {tried}", f"  {report.line}"]
+    unsteady = any(one.trial == SAME_SEED for one in report.violations)
+    for trial in _TRIALS:
+        found = [one for one in report.violations if one.trial == trial]
+        if not found:
+            lines.append(f"  {trial}: the same")
+            continue
+        bad_seeds = len({one.seed for one in found})
+        cause = cause_of(found[0]) if trial not in (RECORDED, PROCESS) or not unsteady else "as without either"
+        lines.append(f"  {trial}: differs for {bad_seeds} of {counted(report.seeds, 'seed')}: {cause}")
+        lines += [f"    {one}" for one in found[:SHOWN]]
+    if report.suspects:
+        lines.append("  outside of the state, best first:")
+        lines += [f"    {suspect}" for suspect in report.suspects[:8]]
+    return lines
+
+
+def level_facts(report: LevelReport) -> dict[str, Any]:
+    """A report for programs."""
+    return {
+        "ok": report.ok,
+        "level": report.level.value,
+        "seeds": report.seeds,
+        "ticks": report.ticks,
+        "captured": report.line,
+        "violations": [{**attrs.asdict(one), "cause": cause_of(one)} for one in report.violations],
+        "suspects": [attrs.asdict(suspect) for suspect in report.suspects],
+    }

@@ -1,0 +1,134 @@
+"""The command ``replay drift``: how far a simulation that is not bit-exact strays between two keyframes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, INCOMPLETE
+from recorder.storage.os_errors import reading
+from recorder.text import counted
+from replayer.commands.arguments import choose, factory_of, ready_tape
+from replayer.commands.options import STATUS_CODES, Json, Sim
+from replayer.diagnose.drift.drift import DriftReport, FieldDrift, IntervalDrift, measure_drift
+from replayer.value_text import plain_text, tick_range
+
+INTERVALS_SHOWN = 20
+
+
+def drift(
+    tape: Path | None = None,
+    /,
+    *,
+    sim: Sim = None,
+    as_json: Json = False,
+) -> int:
+    """Replay a tape from keyframe to keyframe and measure by how much each interval drifts.
+
+    Example: replay drift run.tape --sim arm:Arm
+
+    For simulations that give slightly other floats on another machine: where replay verify stops at the first other hash,
+    this goes on, snaps to every keyframe, and compares values there: rows, absolute and relative errors, ULPs.
+
+    Exit code: 0 bit-exact, 1 something drifted, 3 exact as far as can be reached, 4 corrupt, 5 no tape.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    as_json
+        Print one JSON object, with every interval.
+    """
+    path = choose(tape)
+    with ready_tape(path) as opened:
+        total = opened.last_tick - opened.first_tick
+    with reading(path), progress_bar("measuring", total, quiet=as_json) as show:
+        report = measure_drift(path, factory_of(sim), progress=lambda done, _: show(done))
+    if as_json:
+        print(json.dumps(drift_facts(report), indent=1))
+    else:
+        print("\n".join(plain_text(line) for line in _lines(path, report)))
+    if not report.exact:
+        return DIFFERS
+    if any(interval.unreached for interval in report.intervals) and report.status == "intact":
+        return INCOMPLETE
+    return STATUS_CODES[report.status]
+
+
+def drift_facts(report: DriftReport) -> dict[str, Any]:
+    """What ``replay drift --json`` prints."""
+    return {
+        "exact": report.exact,
+        "status": report.status,
+        "compared_ticks": report.compared_ticks,
+        "bad_ticks": report.bad_ticks,
+        "worst": [
+            {"start_tick": interval.start_tick, "growth": interval.growth(found)} | attrs.asdict(found)
+            for interval, found in report.worst().values()
+        ],
+        "intervals": [attrs.asdict(interval) for interval in report.intervals],
+        "problems": [str(problem) for problem in report.problems],
+    }
+
+
+def _lines(path: Path, report: DriftReport) -> list[str]:
+    drifted = [interval for interval in report.intervals if interval.drifted]
+    if not drifted:
+        lines = [f"{path}: bit-exact: {counted(report.compared_ticks, 'tick')} replayed, all with the recorded hash"]
+    else:
+        where = f"{len(drifted):,} of {counted(len(report.intervals), 'interval')}"
+        ticks = f"{report.bad_ticks:,} of {counted(report.compared_ticks, 'tick')}"
+        lines = [f"{path}: NOT EXACT: {ticks} differ, in {where}; snapped to each keyframe"]
+        for interval in drifted[:INTERVALS_SHOWN]:
+            lines += [f"  {line}" for line in _interval_lines(interval)]
+        if len(drifted) > INTERVALS_SHOWN:
+            lines.append(f"  … and {counted(len(drifted) - INTERVALS_SHOWN, 'interval')} more; --json names all")
+        for name, (interval, found) in list(report.worst().items())[:1]:
+            growth = "" if found.note else f", {interval.growth(found):.3g} a tick"
+            lines.append(f"  worst: {name} at tick {interval.end_tick:,}: {_error_text(found)}{growth}")
+    lines += [
+        f"  not reached behind tick {interval.end_tick:,}: {interval.unreached}"
+        for interval in report.intervals
+        if interval.unreached
+    ]
+    lines += [f"  {problem}" for problem in report.problems]
+    return lines
+
+
+def _interval_lines(interval: IntervalDrift) -> list[str]:
+    first = (
+        "" if interval.first_bad is None else f": first at tick {interval.first_bad:,}, {interval.bad_ticks:,} in all"
+    )
+    lines = [f"{tick_range(interval.start_tick, interval.end_tick)}{first}"]
+    if interval.failed:
+        lines.append(f"  the simulation failed: {interval.failed}")
+    elif not interval.compared:
+        lines.append("  no keyframe at its end: recorded values are not known there")
+    elif not interval.fields and interval.bad_at_end:
+        lines.append("  no value differs at its end: tables or blobs only have room for more or fewer rows")
+    elif not interval.fields:
+        lines.append("  the same again at its end")
+    lines += [f"  {found.field}: {_error_text(found)}" for found in interval.fields]
+    return lines
+
+
+def _error_text(found: FieldDrift) -> str:
+    if found.note:
+        return found.note
+    if found.not_finite and found.max_ulp == 0:  # Floats whose bytes differ are one ULP apart or more.
+        elements = f"{counted(found.not_finite, 'element')} {'is' if found.not_finite == 1 else 'are'}"
+        return (
+            f"{counted(found.row_count, 'row')}, {elements} NaN or infinite on one side or both: no error can be given"
+        )
+    ulp = "" if found.max_ulp is None else f", {found.max_ulp:,} ULP"
+    lost = f", {found.not_finite:,} not finite" if found.not_finite else ""
+    return (
+        f"{counted(found.row_count, 'row')}, error at most {found.max_abs:.3g} (median {found.median_abs:.3g}), "
+        f"relative {found.max_rel:.3g} (median {found.median_rel:.3g}){ulp}{lost}"
+    )

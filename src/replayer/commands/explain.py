@@ -1,0 +1,333 @@
+"""The command ``replay explain``: the operation and the source line that made a tick differ, on one screen."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeGuard
+
+import attrs
+from cyclopts import Parameter
+
+from recorder.console.argument_types import Whole
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.storage.os_errors import reading
+from recorder.text import counted, shown_path
+from replayer.commands.arguments import choose, factory_of, ready_tape
+from replayer.commands.options import STATUS_CODES, Json, Sim
+from replayer.desync.dump.dump import difference_lines
+from replayer.desync.location import phase_text
+from replayer.desync.ulps import Lanes
+from replayer.diagnose.explain.cause import Cause, Place, Value
+from replayer.diagnose.explain.explain import Explanation, explain_tape
+from replayer.diagnose.explain.variants import Outcome, Proved
+from replayer.value_text import plain_text, tick_range, to_json
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WRITERS_SHOWN = 12
+_FIELDS_SHOWN = 6
+_LANES_SHOWN = 4
+_ULPS_SHOWN_MAX = 1_000_000
+
+
+def explain(
+    tape: Path | None = None,
+    /,
+    *,
+    tick: Whole | None = None,
+    sim: Sim = None,
+    env: Annotated[list[str] | None, Parameter(name="--env", negative="")] = None,
+    code: Annotated[Path | None, Parameter(name="--code")] = None,
+    as_json: Json = False,
+) -> int:
+    """Say why a tick differs: run it again on two sides, and name the operation, the source line and the lanes.
+
+    Examples:
+    replay explain run.tape --sim flock:Flock
+    replay explain run.tape --tick 4213 --env NPY_DISABLE_CPU_FEATURES=X86_V4
+    replay explain run.tape --code ../before-the-change
+
+    One side is this environment and this code. The other is what --env and --code say, or the recorded environment
+    where that is another one. If both give the same, other processes, other hash seeds, and instances that ran from an
+    earlier keyframe are tried.
+
+    Exit code: 0 every side gives what was recorded, 1 a difference was found, 3 none was but the tape is not sealed,
+    4 none was but the tape is damaged, or damage is in the way, 5 no tape.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    tick
+        The bad tick; negative ones count from the end. By default the first one is looked for by verifying the tape.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    env
+        NAME=VALUE, a variable of the other side's environment; NAME= unsets it. May be given several times.
+    code
+        A folder with the other version of the code; it goes in front of Python's module search path.
+    as_json
+        Print one JSON object.
+    """
+    path, changes = choose(tape), _changes(env or [])
+    if code is not None and not code.is_dir():
+        raise UsageError(f"--code {code}: a folder was expected")
+    factory = factory_of(sim)
+    with ready_tape(path):
+        pass  # It is read anew on each side.
+    with progress_bar("looking for the bad tick", 100, quiet=as_json or tick is not None) as show, reading(path):
+        explanation = explain_tape(
+            path,
+            tick=tick,
+            sim=sim,
+            factory=factory,
+            environment=changes,
+            code=str(code.absolute()) if code is not None else None,
+            progress=lambda part: show(round(100 * part)),
+        )
+    if as_json:
+        print(json.dumps(_facts(path, explanation), indent=1))
+    else:
+        print("\n".join(map(plain_text, _lines(path, explanation))))
+    if not explanation.agrees:
+        return DIFFERS
+    return STATUS_CODES[explanation.proved.status] if explanation.proved is not None else SAME
+
+
+def _changes(words: list[str]) -> dict[str, str | None]:
+    changes: dict[str, str | None] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not _NAME.fullmatch(name):
+            raise UsageError(f"--env {word}: NAME=VALUE was expected")
+        changes[name] = value or None
+    return changes
+
+
+# --- for people
+
+
+def _lines(path: Path, explanation: Explanation) -> list[str]:
+    if explanation.tick is None:
+        return [*_proved_lines(path, explanation.proved), *_notes(explanation)]
+    tick = f"{explanation.tick:,}"
+    if explanation.pair is not None:
+        lines = [f"{path}: tick {tick} differs between two sides", *_field_lines(explanation), ""]
+        lines += _cause_lines(explanation.cause) if explanation.cause is not None else [_NO_CAUSE]
+    elif explanation.agrees:
+        lines = [f"{path}: tick {tick}: every side gives what was recorded"]
+    else:
+        lines = [f"{path}: tick {tick}: all sides give the same state, which is not the recorded one"]
+        lines += _known_lines(explanation)
+    lines += ["", "sides:"]
+    letters = {id(one): letter for one, letter in zip(explanation.pair or (), "AB", strict=False)}
+    for outcome in sorted(explanation.sides, key=lambda one: letters.get(id(one), "C")):
+        lines.append(f"  {letters.get(id(outcome), '-')}  {_side_text(explanation, outcome)}")
+    if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
+        lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
+    return lines + _notes(explanation)
+
+
+def _proved_lines(path: Path, proved: Proved | None) -> list[str]:
+    """Where no bad tick was found: how much of the tape that is true of."""
+    if proved is None:
+        return [f"{path}: every side verifies all ticks: there is nothing to explain"]
+    if proved.verified_ticks == proved.tick_count and not proved.problems:
+        return [f"{path}: every side verifies all ticks: there is nothing to explain; the tape is not sealed"]
+    ticks = f"{proved.verified_ticks:,} of {counted(proved.tick_count, 'tick')}"
+    lines = [f"{path}: {proved.status}; every side verifies {ticks}: there is nothing to explain in those"]
+    if proved.dropped_ticks:
+        lines.append(f"  {counted(proved.dropped_ticks, 'tick')} could not be kept when it was recorded")
+    lines += [f"  {problem}" for problem in proved.problems]
+    return lines + [f"  not reached: {tick_range(first, last)}: {why}" for first, last, why in proved.unreached]
+
+
+_NO_CAUSE = "cause: no line of the simulation's Python code differs before the state does: it lies in code that cannot be traced"
+
+
+def _notes(explanation: Explanation) -> list[str]:
+    return [f"note: {note}" for note in explanation.notes]
+
+
+def _field_lines(explanation: Explanation) -> list[str]:
+    lines = [
+        f"  field {field.name}: {_lanes_text(field.lanes) if field.lanes else 'its size differs'}"
+        for field in explanation.fields[:_FIELDS_SHOWN]
+    ]
+    return [*lines, *(f"  {more}" for more in _more_fields(len(explanation.fields))), *_phase_lines(explanation)]
+
+
+def _cause_lines(cause: Cause) -> list[str]:
+    lines = [f"cause: {_cause_text(cause)}", *_place_lines(cause.place, "A" if cause.other_place is not None else None)]
+    if cause.other_place is not None:
+        lines += _place_lines(cause.other_place, "B")
+    if cause.value is not None:
+        lines += _value_lines(cause.value, lanes=_LANES_SHOWN)
+    for value in cause.outside:
+        lines += _value_lines(attrs.evolve(value, name=f"kept outside of the state: {value.name}"), lanes=1)
+    if len(cause.way) > 1:
+        lines.append("  way into the state:")
+        lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
+    return lines
+
+
+def _cause_text(cause: Cause) -> str:
+    match cause.kind:
+        case "operation":
+            return f"{cause.operation} gives other results from the same inputs"
+        case "edited" if cause.other_place is None:
+            return "only one version of the code has this line"
+        case "edited":
+            return "the two versions of the code differ in this line"
+        case "outside":
+            return "this line reads what is kept outside of the state"
+        case "branch":
+            return "the two go other ways after this line"
+    called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
+    return f"this line gives other values from what it reads{called}"
+
+
+def _place_lines(place: Place, letter: str | None) -> list[str]:
+    where = f" in {place.function}" if place.function else ""
+    return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
+
+
+def _value_lines(value: Value, *, lanes: int) -> list[str]:
+    if value.lanes is None or not value.lanes.shown:
+        return [f"  {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
+    lines = [f"  {value.name}: {_lanes_text(value.lanes)}"]
+    for index, first, second, ulp in value.lanes.shown[:lanes]:
+        place = f"[{', '.join(map(str, index))}]  " if index else ""
+        distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
+        lines.append(f"      {place}A {first}  B {second}{distance}")
+    return lines
+
+
+def _is_near(ulp: int | None) -> TypeGuard[int]:
+    """Whether a distance says something to people: beyond that, two numbers are just not the same."""
+    return ulp is not None and ulp <= _ULPS_SHOWN_MAX
+
+
+def _lanes_text(lanes: Lanes) -> str:
+    distance = f", at most {counted(lanes.ulp_max, 'ULP')} apart" if _is_near(lanes.ulp_max) else ""
+    return f"{lanes.count:,} of {counted(lanes.total, 'lane')} {'differs' if lanes.count == 1 else 'differ'}{distance}"
+
+
+def _known_lines(explanation: Explanation) -> list[str]:
+    lines = ["  the cause is not known: what was recorded needs a version of the code, or of a library, not at hand"]
+    if explanation.place.fields:
+        lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")
+    lines += _phase_lines(explanation)
+    if explanation.known_fields:
+        lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these fields differ:")
+        for difference in explanation.known_fields[:_FIELDS_SHOWN]:
+            lines += [f"    {line}" for line in difference_lines(difference)[:2]]
+        lines += [f"    {more}" for more in _more_fields(len(explanation.known_fields))]
+    if explanation.writers:
+        if explanation.place.fields:
+            what = f"the fields that differ at tick {explanation.tick:,}"
+        else:
+            what = "them in this tick" if explanation.known_fields else "to the state"
+        lines.append(f"  lines that wrote {what}:")
+    for place, fields in explanation.writers[:_WRITERS_SHOWN]:
+        lines.append(f"    {place.name:<20} {', '.join(fields)}: {place.text}")
+    if len(explanation.writers) > _WRITERS_SHOWN:
+        lines.append(f"    and {counted(len(explanation.writers) - _WRITERS_SHOWN, 'more line')}")
+    return lines
+
+
+def _more_fields(count: int) -> list[str]:
+    return [f"and {counted(count - _FIELDS_SHOWN, 'more field')}"] if count > _FIELDS_SHOWN else []
+
+
+def _phase_lines(explanation: Explanation) -> list[str]:
+    text = phase_text(explanation.place)
+    return [f"  {text}"] if text is not None else []
+
+
+def _side_text(explanation: Explanation, outcome: Outcome) -> str:
+    if outcome.step is None:
+        return f"{outcome.side.label}: not run"
+    if outcome.step.state is None:
+        return f"{outcome.side.label}: {outcome.step.raised}"
+    recorded = ", as recorded" if explanation.is_recorded(outcome) else ""
+    return f"{outcome.side.label}: hash {outcome.step.state.hash():016x}{recorded}"
+
+
+# --- for programs
+
+
+def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
+    cause = explanation.cause
+    return {
+        "tape": str(path),
+        "tick": explanation.tick,
+        "agrees": explanation.agrees,
+        "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
+        "fields": [{"field": field.name, **_lanes_facts(field.lanes)} for field in explanation.fields],
+        "fields_at_tick": explanation.place.fields,
+        "phase": explanation.place.phase,
+        "writing_phases": explanation.place.writers,
+        "cause": _cause_facts(cause) if cause is not None else None,
+        "sides": [_side_facts(explanation, outcome) for outcome in explanation.sides],
+        "known_tick": explanation.known_tick,
+        "known_fields": [difference.field for difference in explanation.known_fields],
+        "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
+        "notes": explanation.notes,
+        "proved": _proved_facts(explanation.proved) if explanation.proved is not None else None,
+    }
+
+
+def _proved_facts(proved: Proved) -> dict[str, Any]:
+    unreached = [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in proved.unreached]
+    return attrs.asdict(proved, filter=lambda attribute, _: attribute.name != "unreached") | {
+        "unreached_ticks": unreached
+    }
+
+
+def _cause_facts(cause: Cause) -> dict[str, Any]:
+    return {
+        "kind": cause.kind,
+        "operation": cause.operation,
+        "calls": list(cause.calls),
+        **_place_facts(cause.place),
+        "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
+        "value": _value_facts(cause.value) if cause.value is not None else None,
+        "outside": [_value_facts(value) for value in cause.outside],
+        "way": [_place_facts(place) | {"changed": changed} for place, changed in cause.way],
+    }
+
+
+def _place_facts(place: Place) -> dict[str, Any]:
+    return {"file": place.path, "line": place.line, "function": place.function, "text": place.text}
+
+
+def _value_facts(value: Value) -> dict[str, Any]:
+    return {"name": value.name, "first": value.first, "second": value.second, **_lanes_facts(value.lanes)}
+
+
+def _lanes_facts(lanes: Lanes | None) -> dict[str, Any]:
+    if lanes is None:
+        return {"differing": None, "lanes": None, "ulp_max": None, "shown": []}
+    shown = [
+        {"index": list(index), "first": to_json(one), "second": to_json(two), "ulp": ulp}
+        for index, one, two, ulp in lanes.shown
+    ]
+    return {"differing": lanes.count, "lanes": lanes.total, "ulp_max": lanes.ulp_max, "shown": shown}
+
+
+def _side_facts(explanation: Explanation, outcome: Outcome) -> dict[str, Any]:
+    compared = explanation.pair.index(outcome) if explanation.pair is not None and outcome in explanation.pair else None
+    state = outcome.step.state if outcome.step is not None else None
+    return {
+        "label": outcome.side.label,
+        "compared_as": "AB"[compared] if compared is not None else None,
+        "hash": f"{state.hash():016x}" if state is not None else None,
+        "as_recorded": explanation.is_recorded(outcome),
+        "raised": outcome.step.raised if outcome.step is not None else None,
+        "environment": dict(outcome.side.environment),
+        "code": outcome.side.code,
+        "from_tick": outcome.side.start,
+    }

@@ -1,0 +1,208 @@
+"""The commands that hand out what a recording holds: ``replay export`` for tables, ``replay plot`` for pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from recorder.console.argument_types import Whole
+from recorder.exit_codes import INCOMPLETE, SAME, UsageError
+from recorder.storage.os_errors import reading, writing
+from recorder.text import counted
+from replayer.commands.arguments import choose, ensure_states, factory_of, note_version, world_of
+from replayer.commands.export_viewer import DOORS, DoorOptions, export_through_door
+from replayer.commands.options import Json, Sim
+from replayer.commands.spooled_events import events_again
+from replayer.export.event_files import write_events
+from replayer.export.tables import FORMATS, write_table
+from replayer.tape.tape import Tape
+from replayer.timeline.timeline import Timeline
+from replayer.value_text import tick_range
+from sim.extras import missing_package
+
+CURVES = ("populations", "energies", "deaths", "defences")
+PICTURES = (".png", ".svg", ".pdf")
+
+_WHOLE = DoorOptions()
+
+_Output = Annotated[Path, Parameter(name=["--output", "-o"])]
+
+
+def export(
+    tape: Path | None = None,
+    /,
+    *,
+    output: _Output,
+    telemetry: Annotated[bool, Parameter(negative="")] = False,
+    events: Annotated[bool, Parameter(negative="")] = False,
+    whole: Annotated[DoorOptions, Parameter(name="*")] = _WHOLE,
+    sim: Sim = None,
+    as_json: Json = False,
+) -> int:
+    """Write tables out of a recording, or all of it for a viewer.
+
+    Examples:
+    replay export run.tape --telemetry -o run.csv
+    replay export run.tape --events -o births-and-deaths.parquet
+    replay export run.tape -o run.rrd --every 10
+    replay export run.tape -o run.mcap --from 100 --to 500
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    output
+        The file; its name ends in .csv, .ndjson or .parquet, or in .rrd (for the Rerun viewer) or .mcap (for Foxglove
+        and others). An existing one is replaced.
+    telemetry
+        The figures of each tick, one row a tick: what the simulation's telemetry() gave while it was recorded.
+    events
+        What happened in each tick, one row an event: what the simulation's events() told while it was recorded. If they
+        were not recorded, they are made again by re-simulating the tape. The exit code is 3 if those of some ticks are
+        not on a tape that has the others. A file for a viewer has those on the tape, and with this the others, too.
+    sim
+        module:factory of the simulation, to make events again for a tape that names no registered world.
+    as_json
+        Say what was written as a JSON object.
+    """
+    if output.suffix in DOORS:
+        if telemetry:
+            raise UsageError(f"--telemetry is for tables: a file that ends in {output.suffix} has it anyway")
+        return export_through_door(choose(tape), output, whole, events=events, sim=sim, as_json=as_json)
+    if whole.given:
+        raise UsageError(f"{whole.given[0]} is for files that end in {' or '.join(DOORS)}")
+    if telemetry == events:
+        raise UsageError("say what to export: --telemetry or --events")
+    if output.suffix not in FORMATS:
+        raise UsageError(f"{output}: a name that ends in {', '.join([*FORMATS, *DOORS])} was expected")
+    path = choose(tape)
+    try:
+        if events:
+            return _export_events(path, output, sim, as_json=as_json)
+        return _export_telemetry(path, output, as_json=as_json)
+    except ModuleNotFoundError:
+        raise UsageError(missing_package("writing Parquet", "pyarrow", "parquet")) from None
+
+
+def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
+    columns = _telemetry(path)
+    with writing(output):
+        write_table(columns, output)
+    rows, figures = len(columns["tick"]), len(columns) - 1
+    if as_json:
+        print(json.dumps({"path": str(output), "rows": rows, "columns": list(columns)}, indent=1))
+    else:
+        print(f"{output}: {counted(rows, 'row')} of {counted(figures, 'figure')}")
+    return SAME
+
+
+def _export_events(path: Path, output: Path, sim: str | None, *, as_json: bool) -> int:
+    with reading(path), Tape(path) as opened, writing(output):
+        again = not opened.has_events
+        missing = [] if again else opened.missing_event_ticks()
+        if again:
+            ensure_states(opened)
+            note_version(opened)
+            with events_again(opened, factory_of(sim), output.parent, quiet=as_json) as tell:
+                count, columns = _write_events(path, tell, output)
+        else:
+            count, columns = _write_events(path, opened.events, output)
+    if as_json:
+        facts = {"path": str(output), "rows": count, "columns": columns, "missing_event_ticks": missing}
+        print(json.dumps(facts | ({"made_again": True} if again else {}), indent=1))
+    else:
+        print(f"{output}: {counted(count, 'event')}" + (", made again by re-simulating" if again else ""))
+        for first, last in missing:
+            print(f"  not on the tape: the events of {tick_range(first, last)}", file=sys.stderr)
+    return INCOMPLETE if missing else SAME
+
+
+def _write_events(path: Path, tell: Any, output: Path) -> tuple[int, list[str]]:
+    try:
+        return write_events(tell, output)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _telemetry(path: Path) -> dict[str, Any]:
+    with reading(path), Tape(path) as opened:
+        columns = opened.telemetry()
+    if not len(columns["tick"]):
+        raise UsageError(f"{path} has no telemetry: its simulation has no telemetry(), or it was not recorded")
+    return columns
+
+
+def plot(
+    tape: Path | None = None,
+    /,
+    *,
+    output: _Output = Path("plot.png"),
+    what: Annotated[
+        list[Literal["populations", "energies", "deaths", "defences"]] | None, Parameter(negative="")
+    ] = None,
+    tick: Whole | None = None,
+    sim: Sim = None,
+) -> int:
+    """Draw a recording: curves of its telemetry or, with --tick, the layers of the world at a tick.
+
+    Examples:
+    replay plot run.tape -o run.png
+    replay plot run.tape --what deaths -o deaths.svg
+    replay plot run.tape --tick 500 -o layers.png
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    output
+        The picture; its name ends in .png, .svg or .pdf. An existing one is replaced.
+    what
+        Which curves: populations, energies, deaths (by cause), defences; all that there are, unless given. May be
+        repeated.
+    tick
+        Draw the state at this tick; negative ticks count from the end.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    """
+    if output.suffix not in PICTURES:
+        raise UsageError(f"{output}: a name that ends in {', '.join(PICTURES)} was expected")
+    if tick is not None and what:
+        raise UsageError("--what draws curves over all ticks, --tick one of them: give one of the two")
+    drawing, path = load_drawing(), choose(tape)
+    try:
+        if tick is None:
+            figure = drawing.draw_curves(_telemetry(path), what or CURVES, path.name)
+        else:
+            reached, layers = _layers(path, tick, sim)
+            figure = drawing.draw_layers(layers, f"{path.name}, tick {reached:,}")
+    except LookupError as error:
+        raise UsageError(f"{path}: {error}") from None
+    with writing(output):
+        drawing.save(figure, output)
+    print(output)
+    return SAME
+
+
+def load_drawing() -> ModuleType:
+    """The module that draws. Raises UsageError if matplotlib is not installed."""
+    try:
+        import replayer.export.plot  # noqa: PLC0415 - matplotlib is an extra, and takes long to import
+    except ModuleNotFoundError:
+        raise UsageError(missing_package("drawing", "matplotlib", "plot")) from None
+    return replayer.export.plot
+
+
+def _layers(path: Path, tick: int, sim: str | None) -> tuple[int, dict[str, Any]]:
+    """The tick that was reached, and what of its state can be drawn as maps, by name."""
+    with reading(path), Timeline(path, factory_of(sim)) as run:
+        ensure_states(run.tape)
+        reached = run.seek(tick).tick
+        snapshot, world = run.state.snapshot(), world_of(run.tape)
+        if world is not None and world.layers is not None:
+            return reached, dict(world.layers(run.tape.meta["world"]["config"], snapshot))
+    return reached, {name: snapshot[name] for name in snapshot if snapshot[name].ndim == 2}

@@ -1,0 +1,139 @@
+"""What ``replay export`` does for a file that viewers open: everything that the tape holds, in one file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from recorder.console.argument_types import Positive, Whole
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import UsageError
+from recorder.storage.os_errors import writing
+from recorder.text import counted
+from replayer.commands.arguments import factory_of, ready_tape
+from replayer.export.viewers.tick_range import Source, Tell, Wanted
+from replayer.playback.make_simulation import Factory
+from replayer.tape.tape import Tape
+from replayer.value_text import plain_text, tick_range
+from sim.extras import missing_package
+from sim.kernel.registry import UnknownWorldError
+
+DOORS = {".rrd": ("Rerun files", "rerun-sdk", "rerun"), ".mcap": ("MCAP files", "mcap", "mcap")}
+LINES_SHOWN = 5  # Of what is missing.
+
+Write = Callable[[Source, Path, Tell], None]
+
+_FOR = "For .rrd and .mcap:"
+
+
+@attrs.frozen(kw_only=True)
+class DoorOptions:
+    """What was asked for on the command line; the help of each says what it is."""
+
+    every: Annotated[
+        Positive | None,
+        Parameter(help=f"{_FOR} a state every so many ticks; by default so that the states take at most 256 MiB."),
+    ] = None
+    first: Annotated[
+        Whole | None, Parameter(name="--from", help=f"{_FOR} the first tick; negative ones count from the end.")
+    ] = None
+    last: Annotated[Whole | None, Parameter(name="--to", help=f"{_FOR} the last tick, which is included.")] = None
+    field: Annotated[
+        list[str] | None,
+        Parameter(negative="", help=f"{_FOR} a field of the states; may be repeated. All but opaque ones by default."),
+    ] = None
+    keyframes: Annotated[
+        bool, Parameter(negative="", help=f"{_FOR} only the states of keyframes, for which no simulation is needed.")
+    ] = False
+    tick_seconds: Annotated[
+        float | None,
+        Parameter(validator=Number(gt=0), help="For .mcap: how long a tick is on its clock; by default 1 second."),
+    ] = None
+
+    @property
+    def given(self) -> list[str]:
+        """The names of those that were given."""
+        names = {"first": "--from", "last": "--to", "tick_seconds": "--tick-seconds"}
+        found = attrs.asdict(self, filter=lambda _, value: value is not None and value is not False)
+        return [names.get(name, f"--{name}") for name in found]
+
+
+def export_through_door(
+    path: Path, output: Path, options: DoorOptions, *, events: bool, sim: str | None, as_json: bool
+) -> int:
+    """Write the file, and say what is in it; the exit code.
+
+    Raises UsageError for what cannot be, and as reading a tape and making its simulation do.
+    """
+    if options.keyframes and options.every:
+        raise UsageError("--keyframes takes the states of all keyframes, --every others: give one of the two")
+    if options.tick_seconds is not None and output.suffix != ".mcap":
+        raise UsageError("--tick-seconds is for .mcap: Rerun counts ticks")
+    write = _writer(output.suffix, options.tick_seconds)
+    wanted = Wanted(
+        options.first, options.last, options.every, options.field or (), options.keyframes, events_again=events
+    )
+    with ready_tape(path) as tape:
+        source = _source(tape, factory_of(sim), wanted)
+        with writing(output), progress_bar("states", source.last - source.first + 1, quiet=as_json) as show:
+            write(source, output, show)
+        lines, code = source.losses()
+    shown = [plain_text(line) for line in lines]
+    if as_json:
+        print(json.dumps(_facts(source, output) | {"missing": shown}, indent=1))
+        return code
+    print(f"{output}: {_described(source)}")
+    for line in shown[:LINES_SHOWN]:
+        print(f"  {line}", file=sys.stderr)
+    if len(shown) > LINES_SHOWN:
+        print(f"  and {counted(len(shown) - LINES_SHOWN, 'more line')} of what is missing", file=sys.stderr)
+    return code
+
+
+def _source(tape: Tape, factory: Factory | None, wanted: Wanted) -> Source:
+    try:
+        return Source(tape, factory, wanted)
+    except UnknownWorldError as error:
+        raise UsageError(f"{tape.path}: {error.args[0]}; or take --keyframes, which needs no simulation") from None
+
+
+def _writer(suffix: str, tick_seconds: float | None) -> Write:
+    """What writes such a file. Raises UsageError if the package for it is not installed."""
+    try:
+        if suffix == ".rrd":
+            from replayer.export.viewers.rerun import write_rerun  # noqa: PLC0415 - an extra, and takes long to import
+
+            return write_rerun
+        from replayer.export.viewers.mcap import Clock, write_mcap  # noqa: PLC0415 - likewise
+    except ModuleNotFoundError:
+        raise missing_viewer_package(suffix) from None
+    return lambda source, output, tell: write_mcap(source, output, tell, Clock.of_seconds(tick_seconds or 1.0))
+
+
+def missing_viewer_package(suffix: str) -> UsageError:
+    """The error that names the package for files of this kind, and the command that installs it."""
+    files, package, extra = DOORS[suffix]
+    return UsageError(missing_package(f"writing {files}", package, extra))
+
+
+def _facts(source: Source, output: Path) -> dict[str, Any]:
+    return {
+        "path": str(output),
+        "first_tick": source.first,
+        "last_tick": source.last,
+        "every": None if source.wanted.keyframes else source.every,
+        "states": source.given,
+    }
+
+
+def _described(source: Source) -> str:
+    states = counted(source.given, "state")
+    how = "of keyframes" if source.wanted.keyframes else f"every {source.every:,} ticks" if source.every > 1 else ""
+    return f"{tick_range(source.first, source.last)}, {states}{f' {how}' if how else ''}"

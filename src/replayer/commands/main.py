@@ -1,0 +1,85 @@
+"""The command ``replay``: look at a tape, go to a tick, prove the whole of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from cyclopts import App
+
+from recorder.console.app import run_app, version
+from recorder.console.lazy_commands import add_commands
+from recorder.errors import DesyncError
+
+COMMANDS = {  # Where each is; imported when it is asked for.
+    "info": "replayer.commands.info:info",
+    "seek": "replayer.commands.seek:seek",
+    "verify": "replayer.commands.verify:verify",
+    "tail": "replayer.commands.tail:tail",
+    "repair": "replayer.commands.repair:repair",
+    "check": "replayer.commands.check:check",
+    "contracts": "replayer.commands.contracts:contracts",
+    "drift": "replayer.commands.drift:drift",
+    "explain": "replayer.commands.explain:explain",
+    "export": "replayer.commands.export:export",
+    "extract": "replayer.commands.extract:extract_tapes",
+    "certify": "replayer.commands.certify:certify_tape",
+    "plot": "replayer.commands.export:plot",
+    "diff": "replayer.commands.diff:diff",
+    "results": "replayer.commands.results:results",
+    "compare": "replayer.commands.results:compare",
+    "ls": "replayer.commands.ls:ls",
+}
+
+
+def load(arguments: Sequence[str]) -> App:
+    """The program, with what it needs for these arguments imported."""
+    app = App(
+        name="replay",
+        help="Replay recordings: any tick in milliseconds, every hash checked.\n\n"
+        "TAPE is a file; without it the newest one in recordings/ is taken.\n\n"
+        "Try:\n"
+        "  replay info\n"
+        "  replay seek --tick 2500 --picture\n"
+        "  replay seek run.tape --tick -1 --json\n"
+        "  replay verify run.tape --jobs 2\n"
+        "  replay tail run.tape                   follow a recording while it runs\n"
+        "  replay plot run.tape -o run.png        populations, energies, deaths\n"
+        "  replay diff one.tape other.tape        where two recordings part\n"
+        "  replay ls runs --stats                 which runs a folder holds\n"
+        "  replay results ambush.tape             what a scenario's run came to\n"
+        "  replay compare lossy-1 lossy-2         two sweeps, or two tapes by their events\n"
+        "  replay export run.tape --telemetry -o run.csv\n"
+        "  replay extract runs/*.tape -o data     training pairs as Parquet\n"
+        "  replay check walkers:Walkers           is the state all that a step reads?\n"
+        "  replay repair broken.tape -o good.tape",
+        help_format="plaintext",
+        version=version,
+        suppress_keyboard_interrupt=False,
+    )
+    add_commands(app, COMMANDS, arguments)
+    return app
+
+
+def _error_as_json(error: BaseException, line: str, code: int) -> None:
+    """A mistake for programs; of a desync also what is known of it."""
+    facts: dict[str, Any] = {"error": line, "exit_code": code}
+    if isinstance(error, DesyncError):
+        facts |= {
+            "first_bad": error.tick,
+            "expected_hash": f"{error.expected_hash:016x}",
+            "actual_hash": f"{error.actual_hash:016x}",
+            "fields": [difference.field for difference in error.finding.differences] if error.finding else [],
+            "note": error.finding.note if error.finding else None,
+            "dump": str(error.dump_path) if error.dump_path is not None else None,
+        }
+    print(json.dumps(facts, indent=1))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script ``replay``."""
+    words = sys.argv[1:] if arguments is None else arguments
+    on_error = _error_as_json if "--json" in words else None
+    sys.exit(run_app(load(words), words, on_error, unnamed="standard output"))

@@ -1,0 +1,61 @@
+"""The command ``replay repair``: write a sound copy of a damaged tape."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import CORRUPT, INCOMPLETE, SAME, UsageError
+from recorder.storage.os_errors import reading, writing
+from replayer.commands.arguments import factory_of
+from replayer.commands.options import Json, Output, Sim
+from replayer.repair.repair import NothingToRepairError, repair_tape
+from replayer.report.report_text import print_repair, repair_facts
+from replayer.tape.tape import Tape
+
+
+def repair(
+    tape: Path,
+    /,
+    *,
+    output: Output = None,
+    as_json: Json = False,
+    sim: Sim = None,
+) -> int:
+    """Write a sound copy of a damaged tape: what is whole is copied, keyframes are re-simulated and proved by hash.
+
+    Example: replay repair broken.tape -o repaired.tape
+
+    The original is left as it is. Ticks whose inputs are lost cannot be made again: the new tape says which.
+
+    Exit code: 0 nothing is lost, 3 some ticks are or there was no state yet, 4 no state can be read, 5 no tape.
+
+    Parameters
+    ----------
+    tape
+        The damaged tape.
+    output
+        The new tape, which must not exist; by default NAME-repaired.tape beside the old one.
+    as_json
+        Print one JSON object.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    """
+    if output is None and not tape.name:
+        raise UsageError(f"{tape}: Is a directory")
+    target = output if output is not None else tape.with_name(f"{tape.stem}-repaired{tape.suffix}")
+    with reading(tape), Tape(tape):
+        pass  # What is wrong with the original is told before anything is written.
+    try:
+        with writing(target), progress_bar("repairing", 100, quiet=as_json) as show:
+            report = repair_tape(
+                tape, target, factory_of(sim), progress=lambda done, total: show(100 * done // max(1, total))
+            )
+    except NothingToRepairError as error:
+        raise UsageError(f"{tape}: {error}", CORRUPT if error.damaged else INCOMPLETE) from None
+    if as_json:
+        print(json.dumps(repair_facts(report), indent=1))
+    else:
+        print_repair(tape, report, sim)
+    return SAME if report.whole else INCOMPLETE

@@ -1,0 +1,66 @@
+"""The command ``replay tail``: follow a recording while it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from recorder.console.argument_types import NotNegative
+from recorder.console.broken_pipes import ensure_reader
+from recorder.exit_codes import CORRUPT, SAME
+from recorder.storage.os_errors import reading
+from replayer.commands.arguments import choose
+from replayer.commands.options import STATUS_CODES, Json
+from replayer.follow.idle_wait import Waiting
+from replayer.follow.tail import Tail
+from replayer.report.report_text import tail_lines
+from replayer.tape.tape import Tape
+
+
+def tail(
+    tape: Path | None = None,
+    /,
+    *,
+    last: Annotated[NotNegative, Parameter(name=["--last", "-n"])] = 10,
+    follow: bool = True,
+    as_json: Json = False,
+) -> int:
+    """Follow a recording while it is written: one line a tick, until it is closed or Ctrl-C is pressed.
+
+    Example: replay tail run.tape --last 3
+
+    Only whole blocks are shown, so that a tick appears up to a second after it happened. Whoever writes the tape does
+    not notice; if it dies, the tail waits for it to be resumed.
+
+    Exit code: 0 the recording was closed or Ctrl-C was pressed, 5 no tape; with --no-follow as replay info: 0 sealed
+    and whole, 3 incomplete, 4 corrupt.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    last
+        Begin with so many of the ticks that are there already.
+    follow
+        With --no-follow, stop when all that is there has been shown.
+    as_json
+        Print one JSON object a line.
+    """
+    path = choose(tape)
+    if not follow:
+        with reading(path), Tape(path) as opened:
+            code = CORRUPT if opened.check_blocks() else STATUS_CODES[opened.status]
+    with Tail(path) as followed:
+        lines = tail_lines(followed, last, follow=follow, as_json=as_json, wait=Waiting(path))
+        try:
+            while True:
+                with reading(path):
+                    line = next(lines, None)
+                if line is None:
+                    return code if not follow else SAME
+                print(line, flush=True)
+                ensure_reader()
+        except KeyboardInterrupt:
+            return SAME  # That is how one leaves a tail.

@@ -1,0 +1,93 @@
+"""The command ``replay verify``: prove a whole tape."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from recorder.console.argument_types import Positive
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS
+from recorder.storage.os_errors import reading
+from recorder.text import counted
+from replayer.commands.arguments import choose, factory_of, note_version
+from replayer.commands.options import STATUS_CODES, DumpFolder, Json, Sim
+from replayer.diagnose.certify.arithmetic import processor_count
+from replayer.report.report_text import print_report, report_facts
+from replayer.tape.tape import Tape
+from replayer.timeline.verify import check_seal, verify_tape
+from replayer.value_text import plain_text
+
+
+def verify(
+    tape: Path | None = None,
+    /,
+    *,
+    jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
+    fast: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
+    sim: Sim = None,
+    dump_folder: DumpFolder = None,
+) -> int:
+    """Prove a tape: read every block, check the seal, re-simulate every tick and compare every hash.
+
+    Example: replay verify run.tape --jobs 4
+
+    Exit code: 0 all the same, 1 desync (with a dump), 3 the same but not sealed, 4 corrupt, 5 no tape.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    jobs
+        Processes that re-simulate side by side; by default as many as there are processors.
+    fast
+        Only read the blocks' headers and check the seal; no simulation is needed.
+    as_json
+        Print one JSON object.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    dump_folder
+        Where the dump of a desync goes; by default beside the tape.
+    """
+    path = choose(tape)
+    if fast:
+        return _verify_headers(path, as_json=as_json)
+    with reading(path), Tape(path) as opened:
+        note_version(opened)
+        tick_count = opened.last_tick - opened.first_tick + 1 if opened.keyframes else 0
+    with progress_bar("verifying", tick_count, quiet=as_json) as show:
+        report = verify_tape(
+            path,
+            factory_of(sim),
+            jobs=jobs or processor_count(),
+            progress=lambda done, _: show(done),
+            dump_folder=dump_folder or path.parent,
+        )
+    if as_json:
+        print(json.dumps(report_facts(report), indent=1))
+    else:
+        print_report(path, report, sim)
+    if report.first_bad is not None:
+        return DIFFERS
+    return STATUS_CODES[report.status]
+
+
+def _verify_headers(path: Path, *, as_json: bool) -> int:
+    with reading(path), Tape(path) as opened:
+        opened.distrust_index()
+        seals = check_seal(opened)
+        found = [damage.what if damage.torn else str(damage.as_error()) for damage in opened.damages]
+        problems = list(dict.fromkeys([*found, *map(str, seals)]))
+        problems += [f"segment {number} is missing" for number in opened.missing_segments]
+        status = "corrupt" if seals else opened.status
+        blocks = sum(len(segment.contents.entries) for segment in opened.segments)
+    if as_json:
+        print(json.dumps({"status": status, "blocks": blocks, "problems": problems}, indent=1))
+    else:
+        print(f"{path}: {status}, {counted(blocks, 'block')}")
+        print("\n".join(f"  {plain_text(problem)}" for problem in problems), end="\n" if problems else "")
+    return STATUS_CODES[status]

@@ -1,0 +1,151 @@
+"""Rows of a table on their way to a file, as columns: numbers of one shape, lists of any length, and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from replayer.datasets.request import ExtractionError
+
+Array = npt.NDArray[Any]
+
+
+@attrs.frozen(eq=False)
+class Lists:
+    """A column of arrays whose lengths differ.
+
+    Attributes:
+        values: all of them, one behind the other: (sum of lengths, *shape of an item).
+        lengths: of each row, int64.
+    """
+
+    values: Array
+    lengths: npt.NDArray[np.int64]
+
+
+@attrs.frozen(eq=False)
+class Labels:
+    """A column of texts, of which there are few; the same ones in all parts of a data set.
+
+    Attributes:
+        texts: those that there may be.
+        codes: which of them each row has, int32.
+    """
+
+    texts: tuple[str, ...]
+    codes: npt.NDArray[np.int32]
+
+
+Column = Array | Lists | Labels
+Block = Mapping[str, Column]  # All columns have as many rows.
+
+
+@attrs.frozen
+class Shape:
+    """What the values of a column look like.
+
+    Attributes:
+        dtype: NumPy's text for it, or "text".
+        shape: of one value; of one item where is_list.
+        is_list: whether the rows hold lists of any length.
+    """
+
+    dtype: str
+    shape: tuple[int, ...] = ()
+    is_list: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"dtype": self.dtype, "shape": list(self.shape), "is_list": self.is_list}
+
+    def __str__(self) -> str:
+        size = f" {self.shape}" if self.shape else ""
+        return f"{'lists of ' if self.is_list else ''}{self.dtype}{size}"
+
+
+def shape_of(column: Column) -> Shape:
+    """Of a whole column."""
+    if isinstance(column, Labels):
+        return Shape("text")
+    if isinstance(column, Lists):
+        return Shape(column.values.dtype.str, column.values.shape[1:], is_list=True)
+    return Shape(column.dtype.str, column.shape[1:])
+
+
+class Rows:
+    """Collects rows, one after the other, and gives them as columns.
+
+    A one-dimensional array that had two lengths is a list; so is one that was announced as such. What a column holds is
+    settled by its first row, and may not change after that.
+    """
+
+    def __init__(self, table: str, labels: Mapping[str, tuple[str, ...]]) -> None:
+        """labels: all texts that there are for the columns that hold texts."""
+        self.table = table
+        self._labels = labels
+        self.bytes = 0  # Of what is collected.
+        self._values: dict[str, list[Any]] = {}
+        self._shapes: dict[str, Shape] = {}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._values.values()), ()))
+
+    def add(self, tick: int, row: Mapping[str, Any], lists: frozenset[str] = frozenset()) -> None:
+        """Add a row; arrays are kept, not copied. lists: names of the columns whose lengths may differ.
+
+        Raises ExtractionError for a row that does not go with those before it.
+        """
+        if not self._shapes:
+            self._shapes = {name: _shape_of_value(value, is_list=name in lists) for name, value in row.items()}
+            self._values = {name: [] for name in row}
+            empty = next((name for name, shape in self._shapes.items() if 0 in shape.shape), None)
+            if empty is not None:
+                raise ExtractionError(
+                    f"table {self.table}: {empty} has no values, its shape is {self._shapes[empty].shape}"
+                )
+        if row.keys() != self._shapes.keys():
+            other = ", ".join(sorted(row.keys() ^ self._shapes.keys()))
+            raise ExtractionError(f"table {self.table}, tick {tick:,}: rows have other columns than before: {other}")
+        for name, value in row.items():
+            shape, settled = _shape_of_value(value, is_list=name in lists), self._shapes[name]
+            if shape != settled:
+                problem = f"{shape} after {settled}; a value must keep its dtype and shape"
+                if len(shape.shape) == 1 == len(settled.shape):
+                    problem += f", unless it is named as a list (--list {name.partition('.')[2]})"
+                raise ExtractionError(f"table {self.table}, tick {tick:,}: {name} is {problem}")
+            self._values[name].append(value)
+            self.bytes += getattr(value, "nbytes", 8)
+
+    def take(self) -> Block:
+        """What was collected, which is forgotten here."""
+        block = {name: self._column(name, values) for name, values in self._values.items()}
+        self._values = {name: [] for name in self._values}
+        self.bytes = 0
+        return block
+
+    def _column(self, name: str, values: list[Any]) -> Column:
+        shape = self._shapes[name]
+        if shape.dtype == "text":
+            texts = self._labels[name]
+            codes = {text: code for code, text in enumerate(texts)}
+            return Labels(texts, np.array([codes[value] for value in values], np.int32))
+        if shape.is_list:
+            empty = np.zeros((0, *shape.shape), shape.dtype)
+            return Lists(np.concatenate([*values, empty]), np.array([len(value) for value in values], np.int64))
+        return np.array(values, dtype=shape.dtype).reshape(len(values), *shape.shape)
+
+
+def _shape_of_value(value: Any, *, is_list: bool) -> Shape:
+    if isinstance(value, str):
+        return Shape("text")
+    if isinstance(value, bool):
+        return Shape("|b1")
+    if isinstance(value, int):
+        return Shape("<i8")
+    if isinstance(value, float):
+        return Shape("<f8")
+    return Shape(value.dtype.str, value.shape[1:] if is_list else value.shape, is_list)

@@ -1,0 +1,220 @@
+"""Read a data set that was extracted into a folder: what its manifest says, and its tables, file by file.
+
+Invariant: nothing outside of the folder is opened, whatever the manifest says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import ipc
+
+from recorder.errors import RecordingError
+from recorder.text import counted
+from replayer.datasets.build import FORMAT_VERSION, MANIFEST
+from replayer.datasets.columns import Shape
+from replayer.datasets.request import ExtractionError
+from replayer.datasets.table import Columns, Table
+
+SHOWN = 3  # Files that differ.
+OTHER_READERS = {
+    "zarr": "open it with xarray.open_zarr or zarr.open_group",
+    "minari": "open it with minari.load_dataset",
+}
+
+
+class DatasetError(RecordingError):
+    """A folder holds no data set, or not what its manifest says; the message says what is wrong."""
+
+
+@attrs.frozen
+class _File:
+    """A file as the manifest has it.
+
+    Attributes:
+        path: below the folder. bytes: its size. sha256: of its content.
+    """
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class Dataset:
+    """A data set that ``replay extract`` made, opened by its manifest."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Raises DatasetError if there is none, OSError."""
+        self.path = Path(path)
+        self.manifest: Mapping[str, Any] = _read_manifest(self.path)
+        self.format: str = str(self.manifest["format"])
+
+    def __repr__(self) -> str:
+        tables = ", ".join(f"{name}: {rows:,} rows" for name, rows in self.rows.items())
+        return f"<data set {self.path} ({tables or 'no rows'})>"
+
+    def _repr_html_(self) -> str:
+        from replayer.report.notebook import dataset_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return dataset_html(self.path, self.manifest)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that have rows."""
+        return tuple(self.manifest["tables"])
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """By table."""
+        return {name: table["rows"] for name, table in self.manifest["tables"].items()}
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits; none if the runs are not split."""
+        return tuple(name for name, _ in self.manifest["request"]["splits"])
+
+    def table(self, name: str, *, split: str | None = None) -> Table:
+        """A table, of all runs or of a split's; nothing is read yet.
+
+        Raises ExtractionError for a name that there is not, and for a format that others read; reading raises
+        DatasetError for a file that is not there or has another size than the manifest says.
+        """
+        ensure_known(name, self.tables, split, self.splits)
+        if self.format in OTHER_READERS:
+            raise ExtractionError(f"{self.path} is a data set of format {self.format}: {OTHER_READERS[self.format]}")
+        return file_table(self.path, self.format, name, self.manifest["tables"][name], split)
+
+    def verify(self) -> None:
+        """Compare all files with the sizes and hashes of the manifest.
+
+        Raises DatasetError that names those that differ, OSError.
+        """
+        listed = [file for table in self.manifest["tables"].values() for file in table["files"]]
+        wrong = [text for file in listed if (text := _difference(self.path, _to_file(file)))]
+        if wrong:
+            more = f"; and {counted(len(wrong) - SHOWN, 'more file')}" if len(wrong) > SHOWN else ""
+            raise DatasetError(f"{'; '.join(wrong[:SHOWN])}{more}")
+
+
+def ensure_known(name: str, names: Sequence[str], split: str | None, splits: Sequence[str]) -> None:
+    """Raises ExtractionError if there is no such table, or no such split."""
+    if name not in names:
+        raise ExtractionError(f"there is no table {name}; tables: {', '.join(names) or 'none'}")
+    if split is not None and split not in splits:
+        raise ExtractionError(f"there is no split {split}; splits: {', '.join(splits) or 'none'}")
+
+
+def file_table(folder: Path, file_format: str, name: str, told: Mapping[str, Any], split: str | None) -> Table:
+    """A table in files below a folder. told: what the manifest says of it. split: None for the files of all splits."""
+    chosen = [file for file in told["files"] if split is None or f"split={split}" in PurePosixPath(file["path"]).parts]
+
+    def describe() -> Columns:
+        path = _ensured(folder, _to_file(told["files"][0]))
+        shapes = {column: _to_shape(shape) for column, shape in told["columns"].items()}
+        return Columns(_SCHEMAS[file_format](path), shapes)
+
+    def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        for file in chosen:
+            yield from _READERS[file_format](_ensured(folder, _to_file(file)), columns)
+
+    return Table(name, describe, batches, sum(file["rows"] for file in chosen))
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):  # One by one, since batches may go across them, and grow.
+            for batch in file.iter_batches(row_groups=[group], columns=columns):
+                yield batch if columns is None else batch.select(columns)  # "a" would read "a.b" as well.
+
+
+def _read_arrow(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(str(path)) as mapped, ipc.open_file(mapped) as file:
+        for number in range(file.num_record_batches):
+            batch = file.get_batch(number)
+            yield batch if columns is None else batch.select(columns)
+
+
+def _arrow_schema(path: Path) -> pa.Schema:
+    with pa.memory_map(str(path)) as mapped, ipc.open_file(mapped) as file:
+        return file.schema
+
+
+_READERS: dict[str, Callable[[Path, Sequence[str] | None], Iterator[pa.RecordBatch]]] = {
+    "parquet": _read_parquet,
+    "arrow": _read_arrow,
+}
+_SCHEMAS: dict[str, Callable[[Path], pa.Schema]] = {"parquet": pq.read_schema, "arrow": _arrow_schema}
+
+
+def _to_shape(plain: Mapping[str, Any]) -> Shape | None:
+    if "form" in plain:
+        return None
+    return Shape(str(plain["dtype"]), tuple(map(int, plain["shape"])), is_list=bool(plain["is_list"]))
+
+
+def _to_file(plain: Mapping[str, Any]) -> _File:
+    return _File(str(plain["path"]), int(plain["bytes"]), str(plain["sha256"]))
+
+
+def _ensured(folder: Path, file: _File) -> Path:
+    """Where the file is. Raises DatasetError unless it is there, of the right size."""
+    path = folder / file.path
+    if not path.is_file():
+        raise DatasetError(f"{path} is missing")
+    size = path.stat().st_size
+    if size != file.bytes:
+        raise DatasetError(f"{path} has {size:,} bytes, the manifest says {file.bytes:,}")
+    return path
+
+
+def _difference(folder: Path, file: _File) -> str | None:
+    try:
+        path = _ensured(folder, file)
+    except DatasetError as error:
+        return str(error)
+    with path.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return None if digest == file.sha256 else f"{path} has another SHA-256 than the manifest says"
+
+
+def _read_manifest(folder: Path) -> Mapping[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        there = "is no data set" if folder.is_dir() else "does not exist"
+        raise DatasetError(f"{folder} {there}: {MANIFEST} was expected in it")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest["version"]
+        if version == FORMAT_VERSION:
+            _check(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+    if version != FORMAT_VERSION:
+        raise DatasetError(f"{path} has version {version!r}, and version {FORMAT_VERSION} can be read")
+    return manifest  # type: ignore[no-any-return]
+
+
+def _check(manifest: Mapping[str, Any]) -> None:
+    """Raises what indexing raises where something is not there, or of another kind; ValueError for what cannot be."""
+    if manifest["format"] not in {*_READERS, *OTHER_READERS}:
+        raise ValueError(f"unknown format {manifest['format']!r}")
+    for _name, _share in manifest["request"]["splits"]:
+        pass
+    for table in manifest["tables"].values():
+        int(table["rows"])
+        for shape in table["columns"].values():
+            _to_shape(shape)
+        if not table["files"]:
+            raise ValueError("a table without files")
+        for plain in table["files"]:
+            parts = PurePosixPath(_to_file(plain).path).parts
+            if not parts or parts[0] == "/" or ".." in parts:
+                raise ValueError(f"a file outside of the folder: {plain['path']}")

@@ -1,0 +1,297 @@
+"""Cut a data set out of recordings: look at the tapes, plan, let workers do the parts, put a manifest beside the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import attrs
+
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
+from recorder.processes.fork_pool import run_forked
+from replayer.commands.options import STATUS_CODES, worst_code
+from replayer.datasets.build import (
+    FORMAT_VERSION,
+    Building,
+    assembled,
+    table_of,
+    versions,
+    write_record_tables,
+)
+from replayer.datasets.pairs import RAW, is_raw
+from replayer.datasets.plan import Looked, Part, Source, chosen_agents, ensure_pairs_hold, look_at, make_parts
+from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.stores.store_formats import PARTS_FORMAT, Store, find_store
+from replayer.datasets.worker import RECORDS, PartRecord, Task, do_part
+from replayer.playback.make_simulation import Factory
+from replayer.playback.sampled_states import Missing
+from replayer.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from replayer.datasets.in_memory import StreamedDataset
+    from replayer.datasets.table import Table
+
+Progress = Callable[[int, int], None]  # Ticks done so far, ticks in all.
+
+
+@attrs.frozen
+class Extraction:
+    """What an extraction came to.
+
+    Attributes:
+        path: the data set's folder.
+        manifest: what it says of itself, see docs/extract.md.
+        code: 0 everything was there, 1 a replayed state was another one than recorded, 3 or 4 as the worst of the tapes.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    code: int
+
+    def _repr_html_(self) -> str:
+        from replayer.report.notebook import dataset_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return dataset_html(self.path, self.manifest)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """By table."""
+        return {name: table["rows"] for name, table in self.manifest["tables"].items()}
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that have rows."""
+        return tuple(self.manifest["tables"])
+
+    def table(self, name: str, *, split: str | None = None) -> Table:
+        """A table, as Dataset(path).table() gives it."""
+        from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
+
+        return Dataset(self.path).table(name, split=split)
+
+
+Tapes = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+@overload
+def extract(
+    tapes: Tapes, output: None = None, *, world: Factory | None = None, jobs: int = 1, **wanted: Any
+) -> StreamedDataset: ...
+@overload
+def extract(
+    tapes: Tapes,
+    output: str | os.PathLike[str],
+    *,
+    world: Factory | None = None,
+    jobs: int = 1,
+    file_format: str = "parquet",
+    progress: Progress | None = None,
+    looking: Callable[[int], None] | None = None,
+    command: Sequence[str] = (),
+    **wanted: Any,
+) -> Extraction: ...
+
+
+def extract(
+    tapes: Tapes,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    world: Factory | None = None,
+    jobs: int = 1,
+    file_format: str = "parquet",
+    progress: Progress | None = None,
+    looking: Callable[[int], None] | None = None,
+    command: Sequence[str] = (),
+    **wanted: Any,
+) -> Extraction | StreamedDataset:
+    """Cut a data set out of tapes, or folders of tapes, into a new folder, output. An extraction that was stopped goes on.
+
+    Without output nothing is written: the tables of what is returned are made, part by part, when they are read.
+
+    world: makes the simulation, for tapes that name no registered world. jobs: processes; the files are the same for any
+    number; tables that are not written are made in the process that reads them. file_format: "parquet", "arrow", "zarr"
+    or "minari". progress: called with ticks done and ticks in all; looking, before that, with how many tapes were looked
+    at. command: for the manifest. wanted: see Request.
+
+    Raises ExtractionError for what cannot be; OSError; what opening a tape and making its simulation raises.
+    """
+    request = wanted["request"] if "request" in wanted else Request(**wanted)
+    paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
+    store = find_store(file_format)
+    import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, and not in each worker; pyarrow is an extra
+
+    building = Building(Path(output)) if output is not None else None
+    looked = look_at(paths, request, world, jobs, looking or (lambda _: None))
+    sources = looked.sources
+    folder = building.folder if building is not None else Path()
+    task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
+    parts = make_parts(sources, request)
+    described = _described(sources, task, looked.notes)
+    if building is None:
+        from replayer.datasets.in_memory import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
+
+        return StreamedDataset(task, parts, described | {"missing": _losses(sources, (), ())})
+    described["format"] = file_format
+    if store is not None:
+        store.ensure_fits(task)
+        described["versions"] |= store.versions()
+    done = building.begin(described | {"parts": len(parts)})
+    records = _run(task, parts, done, building, jobs, progress, store)
+    tables = {
+        table: table_of(table, records, parts, sources)
+        for table in dict.fromkeys(name for record in records for name in record.files)
+        if table not in RECORDS
+    }
+    tables |= write_record_tables(task, records)
+    if store is not None:
+        tables = assembled(store, building, tables, task)
+    lost = _losses(sources, parts, records)
+    manifest = described | {"tables": dict(sorted(tables.items())), "missing": lost, "command": list(command)}
+    manifest["problems"] = [problem for record in records for problem in record.problems]
+    building.finish(manifest)
+    return Extraction(building.target, manifest, _code(looked, records))
+
+
+def list_tapes(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The tapes; a folder stands for those in it. Raises ExtractionError if there are none."""
+    found: list[Path] = []
+    for path in map(Path, given):
+        inside = sorted(path.glob("*.tape")) if path.is_dir() else [path]
+        if not inside:
+            raise ExtractionError(f"there is no tape in {path}")
+        found += inside
+    if not found:
+        raise ExtractionError("no tape was given")
+    return found
+
+
+def make_task(
+    sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str
+) -> Task:
+    """What all workers have in common, with what the request leaves open settled. Raises ExtractionError."""
+    setting = sources[0].setting(world)
+    tables = request.tables
+    if not tables:
+        has_agents = setting.agents() != ("",)
+        asks_for_pairs = request.observations or request.rewards or request.actions or request.mode != "all"
+        tables = ("pairs",) if asks_for_pairs or (has_agents and not request.fields) else ("states",)
+    if "pairs" not in tables and (request.observations or request.rewards or request.actions):
+        raise ExtractionError(
+            "observations, rewards and encodings of actions are columns of pairs, a table that was not asked for"
+        )
+    if "pairs" in tables:
+        for source in sources:
+            ensure_pairs_hold(source, request)
+    observed = request.observations
+    if "pairs" in tables and not observed and not request.fields:
+        if setting.world is None or not setting.world.observations:
+            raise ExtractionError("say what the pairs observe: an observation as module:function, or fields")
+        observed = (next(iter(setting.world.observations)),)
+    request = attrs.evolve(request, observations=observed, tables=tables)
+    all_agents = [source.setting(world).agents() for source in sources]
+    if setting.world is None and request.agents is not None:
+        all_agents = [request.agents for _ in sources]  # Nobody but the user knows who acts there.
+    elif request.agents is not None:
+        strange = next((name for name in request.agents if not any(name in own for own in all_agents)), None)
+        if strange is not None:
+            known = ", ".join(name or '""' for name in dict.fromkeys(name for own in all_agents for name in own))
+            raise ExtractionError(f"there is no agent {strange}; agents: {known}")
+        all_agents = [tuple(name for name in own if name in request.agents) for own in all_agents]
+    agents = chosen_agents(sources, all_agents, request)
+    encodings = _encodings(sources[0], request, world) if "pairs" in tables else ()
+    return Task(sources, request, tables, agents, encodings, world, file_format, folder)
+
+
+def _encodings(source: Source, request: Request, world: Factory | None) -> tuple[str, ...]:
+    """How actions are encoded: as asked for, else in the world's own way, else as they are if they are numbers."""
+    if request.actions is not None:
+        return request.actions
+    setting = source.setting(world)
+    if setting.world is not None and setting.world.action_arrays:
+        return (next(iter(setting.world.action_arrays)),)
+    with Tape(source.path) as tape:
+        first = tape.first_tick + 1
+        return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()
+
+
+def _described(sources: Sequence[Source], task: Task, notes: list[str]) -> dict[str, Any]:
+    """The part of the manifest that is known before the work begins."""
+    tapes = []
+    for source, agents in zip(sources, task.agents, strict=True):
+        plain = attrs.asdict(source) | {"path": source.path.name, "agents": list(agents)}
+        plain["outcomes"] = {agent: source.outcome(agent) for agent in agents}
+        tapes.append(plain)
+    request = attrs.asdict(task.request) | {"tables": list(task.tables), "actions": list(task.encodings)}
+    return {
+        "version": FORMAT_VERSION,
+        "format": task.format,
+        "versions": versions(),
+        "request": request,
+        "tapes": tapes,
+        "notes": notes,
+    }
+
+
+def _run(
+    task: Task,
+    parts: Sequence[Part],
+    done: dict[int, PartRecord],
+    building: Building,
+    jobs: int,
+    progress: Progress | None,
+    store: Store | None,
+) -> list[PartRecord]:
+    waiting = [part for part in parts if part.number not in done]
+    total = sum(map(_ticks, parts))
+    finished = total - sum(map(_ticks, waiting))
+
+    def tell(ahead: int) -> None:
+        if progress is not None:
+            progress(min(total, finished + ahead), total)
+
+    results = run_forked(
+        waiting,
+        jobs,
+        tell,
+        lambda part, told: do_part(task, part, told),
+        size=_ticks,
+        name=lambda part: f"extracted ticks {part.first} to {part.last} of {task.sources[part.source].name}",
+    )
+    for part, record in zip(waiting, results, strict=True):
+        for table, columns in record.columns.items():
+            if store is not None:
+                store.ensure_columns(table, columns)
+        building.keep(record)
+        done[record.number] = record
+        finished += _ticks(part)
+        tell(0)
+    return [done[part.number] for part in parts]
+
+
+def _ticks(part: Part) -> int:
+    return part.last - part.first + 1
+
+
+def _losses(sources: Sequence[Source], parts: Sequence[Part], records: Sequence[PartRecord]) -> list[dict[str, Any]]:
+    """The samples that could not be had, by tape."""
+    found: dict[tuple[int, Missing], None] = {}
+    for number, source in enumerate(sources):
+        if source.lost_first < source.first_tick:
+            why = "the keyframe that led to them is lost"
+            found[number, Missing(source.lost_first, source.first_tick - 1, why)] = None
+    for part, record in zip(parts, records, strict=True):
+        for missing in record.missing:
+            found[part.source, missing] = None
+    return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in found]
+
+
+def _code(looked: Looked, records: Sequence[PartRecord]) -> int:
+    codes = looked.codes + [STATUS_CODES[source.status] for source in looked.sources]
+    for record in records:
+        codes += [DIFFERS if missing.is_desync else CORRUPT for missing in record.missing]
+        codes += [INCOMPLETE] * bool(record.problems)
+    if UNREADABLE in codes and worst_code(codes) == SAME:
+        return UNREADABLE
+    return worst_code(codes)

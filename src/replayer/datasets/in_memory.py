@@ -1,0 +1,150 @@
+"""The tables of an extraction that is not written anywhere: rows are made, part by part, while somebody reads.
+
+Everything happens in the process of whoever reads, and nothing is kept, so that memory stays that of a few batches,
+and a table that is read twice is made twice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from replayer.datasets.columns import Block, shape_of
+from replayer.datasets.dataset import ensure_known
+from replayer.datasets.plan import Part, open_source
+from replayer.datasets.records import BATCH_ROWS, Row, column_forms
+from replayer.datasets.request import ExtractionError
+from replayer.datasets.states import long_tables
+from replayer.datasets.stores.arrow_files import records_schema, records_to_arrow, to_arrow
+from replayer.datasets.table import Columns, Table
+from replayer.datasets.worker import RECORDS, Losses, Task, rows_of_part
+from replayer.playback.make_simulation import make_simulation
+from replayer.value_text import tick_range
+
+
+class ExtractionWarning(UserWarning):
+    """Rows of a table that was read could not be had."""
+
+
+class StreamedDataset:
+    """What an extraction gives without files: tables that are made when they are read.
+
+    Attributes:
+        manifest: what is known before anything is made: request, tapes, versions, notes on tapes that are left out.
+    """
+
+    def __init__(self, task: Task, parts: Sequence[Part], manifest: Mapping[str, Any]) -> None:
+        self.manifest = manifest
+        self._task, self._parts = task, parts
+
+    def __repr__(self) -> str:
+        return f"<data set of {len(self._task.sources)} tapes, made when it is read ({', '.join(self.tables)})>"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that were asked for."""
+        found: list[str] = []
+        for table in self._task.tables:
+            found += self._long_tables() if table == "states" and self._task.request.long else [table]
+        return tuple(found)
+
+    def _long_tables(self) -> list[str]:
+        with open_source(self._task.sources[0]) as tape:
+            return long_tables(make_simulation(tape, self._task.factory).state.layout, self._task.request.fields)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits; none if the runs are not split."""
+        return tuple(name for name, _ in self._task.request.splits)
+
+    def table(self, name: str, *, split: str | None = None) -> Table:
+        """A table, of all runs or of a split's; nothing is made yet.
+
+        Reading it raises ExtractionError where rows do not go together or there are none at all, and warns with
+        ExtractionWarning, at its end, of rows that could not be had. Raises ExtractionError for a name that there is not.
+        """
+        ensure_known(name, self.tables, split, self.splits)
+        kind = name if name in self._task.tables else "states"
+        made = _Made(attrs.evolve(self._task, tables=(kind,)), name)
+        chosen = [part for part in self._parts if split is None or self._task.sources[part.source].split == split]
+        if name in RECORDS:
+            return Table(name, lambda: made.record_columns(self._parts), lambda names: made.records(chosen, names))
+        return Table(name, lambda: made.columns(self._parts), lambda names: made.batches(chosen, names))
+
+
+class _Made:
+    """Makes one table."""
+
+    def __init__(self, task: Task, name: str) -> None:
+        self._task, self._name = task, name
+        self._forms: dict[str, str] | None = None
+
+    def columns(self, parts: Sequence[Part]) -> Columns:
+        """As the first rows have them; only those are made."""
+        for _, block in self._blocks(parts, buffer_bytes=0):
+            return Columns(to_arrow(block).schema, {name: shape_of(column) for name, column in block.items()})
+        raise ExtractionError(f"table {self._name} has no rows, so that nothing is known of its columns")
+
+    def batches(self, parts: Sequence[Part], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """A batch for each block. Raises ExtractionError if one has other columns than those before it."""
+        settled, first = None, ""
+        for tape, block in self._blocks(parts):
+            shapes = {name: shape_of(column) for name, column in block.items()}
+            if settled is None:
+                settled, first = shapes, tape
+            if shapes != settled:
+                strange = sorted(name for name, _ in shapes.items() ^ settled.items())
+                raise ExtractionError(
+                    f"{first} and {tape} give other columns in table {self._name} ({', '.join(dict.fromkeys(strange))}): "
+                    "extract them one by one"
+                )
+            yield to_arrow(block if names is None else {name: block[name] for name in names})
+
+    def _blocks(self, parts: Sequence[Part], buffer_bytes: int | None = None) -> Iterator[tuple[str, Block]]:
+        for tape, rows in self._rows(parts, buffer_bytes):
+            assert not isinstance(rows, list)
+            yield tape, rows
+
+    def record_columns(self, parts: Sequence[Part]) -> Columns:
+        """As all rows have them, which are made for this once."""
+        if self._forms is None:
+            self._forms = column_forms(lambda: self._records(parts))
+        if not self._forms:
+            raise ExtractionError(f"table {self._name} has no rows, so that nothing is known of its columns")
+        return Columns(records_schema(self._forms), dict.fromkeys(self._forms))
+
+    def records(self, parts: Sequence[Part], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Batches of records; the columns must be known."""
+        if self._forms is None:
+            self.record_columns(parts)
+        assert self._forms is not None
+        forms = self._forms if names is None else {name: self._forms[name] for name in names}
+        yield from records_to_arrow(forms, self._records(parts), BATCH_ROWS)
+
+    def _records(self, parts: Sequence[Part]) -> Iterator[Row]:
+        for _, rows in self._rows(parts):
+            assert isinstance(rows, list)
+            yield from rows
+
+    def _rows(self, parts: Sequence[Part], buffer_bytes: int | None = None) -> Iterator[tuple[str, Block | list[Row]]]:
+        told: list[str] = []
+        for part in parts:
+            source, losses = self._task.sources[part.source], Losses()
+            if source.lost_first < source.first_tick:
+                told.append(f"{source.name}, {tick_range(source.lost_first, source.first_tick - 1)}: lost")
+            with open_source(source) as tape:
+                made = rows_of_part(self._task, part, tape, lambda _: None, losses, buffer_bytes=buffer_bytes)
+                for name, rows in made:
+                    if name == self._name:
+                        yield source.name, rows
+            told += [
+                f"{source.name}, {tick_range(missing.first_tick, missing.last_tick)}: {missing.why}"
+                for missing in losses.missing
+            ]
+            told += [f"{source.name}, {problem}" for problem in losses.problems]
+        for text in dict.fromkeys(told):
+            warnings.warn(f"missing in table {self._name}: {text}", ExtractionWarning, stacklevel=2)

@@ -1,0 +1,169 @@
+"""The table of states: fields at each sampled tick, one row a tick, or one row for each entity and cell."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from replayer.datasets.columns import Block, Column, Labels, Rows
+from replayer.datasets.request import ExtractionError
+from sim.kernel.schema import Blob, Layout, Slot
+from sim.kernel.simulation import BESIDE
+from sim.kernel.state import State
+
+Vocabulary = dict[str, tuple[str, ...]]
+
+RUN, TICK, AGENT, ROW = "run", "tick", "agent", "row"
+
+
+def chosen_slots(layout: Layout, names: Sequence[str]) -> list[Slot]:
+    """The fields of these names; all but blobs, a scenario's own and those without values, if there are none.
+
+    Raises ExtractionError for a name that there is not.
+    """
+    known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
+    if names:
+        strange = next((name for name in names if name not in known), None)
+        if strange is not None:
+            raise ExtractionError(f"there is no field {strange}; fields: {', '.join(known)}")
+        return [known[name] for name in names]
+    blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
+    return [
+        slot
+        for name, slot in known.items()
+        if name not in blobs and not name.startswith(BESIDE) and slot.size_bytes // max(slot.dtype.itemsize, 1)
+    ]
+
+
+class StateRows:
+    """One row a tick: fields of fixed size keep their shape, columns of tables are lists of their live rows."""
+
+    def __init__(self, run: str, fields: Sequence[str], labels: Vocabulary) -> None:
+        self._run, self._fields = run, fields
+        self._rows = Rows("states", labels)
+
+    def add(self, tick: int, state: State) -> None:
+        """A sample. Raises ExtractionError."""
+        slots = chosen_slots(state.layout, self._fields)
+        lists = frozenset(slot.name for slot in slots if slot.owner is not None)
+        row = {RUN: self._run, TICK: tick} | {slot.name: state[slot.name].copy() for slot in slots}
+        self._rows.add(tick, row, lists)
+
+    @property
+    def bytes(self) -> int:
+        """Of what is collected."""
+        return self._rows.bytes
+
+    def take(self) -> Iterator[tuple[str, Block]]:
+        """What was collected, by table."""
+        if len(self._rows):
+            yield "states", self._rows.take()
+
+
+class _Collected:
+    """Rows of a column, put where they will be needed at once: a list of them would be copied once more."""
+
+    def __init__(self) -> None:
+        self._memory: np.ndarray | None = None
+        self._count = 0
+
+    def add(self, rows: np.ndarray) -> None:
+        """Copy rows behind those that are there."""
+        memory, begin = self._memory, self._count
+        end = begin + len(rows)
+        if memory is None:
+            memory = self._memory = np.empty((end, *rows.shape[1:]), rows.dtype)
+        elif rows.shape[1:] != memory.shape[1:]:
+            raise ValueError(f"rows of shape {rows.shape[1:]} behind those of shape {memory.shape[1:]}")
+        elif end > len(memory) or rows.dtype != memory.dtype:  # Another state may have another schema.
+            self._memory = np.empty((max(end, 2 * begin), *memory.shape[1:]), np.result_type(memory.dtype, rows.dtype))
+            self._memory[:begin] = memory[:begin]
+            memory = self._memory
+        memory[begin:end] = rows
+        self._count = end
+
+    def take(self) -> np.ndarray:
+        """All of them; what comes next goes to memory of the same size."""
+        assert self._memory is not None
+        rows, self._count = self._memory[: self._count], 0
+        self._memory = np.empty_like(self._memory)
+        return rows
+
+
+class StateCells:
+    """One row for each live row of a table, and for each cell of fields of one shape: a table for each of these."""
+
+    def __init__(self, run: str, fields: Sequence[str], labels: Vocabulary) -> None:
+        self._run, self._fields, self._labels = run, fields, labels
+        self._groups: dict[str, dict[str, _Collected]] = {}
+        self._ticks: dict[str, list[tuple[int, int]]] = {}  # Tick and number of rows.
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._layout: Layout | None = None
+        self._slots: list[tuple[str, list[Slot]]] = []  # By table, as long as the layout stays the same.
+        self.bytes = 0
+
+    def add(self, tick: int, state: State) -> None:
+        """A sample. Raises ExtractionError."""
+        if state.layout is not self._layout:
+            self._lay_out(state.layout)
+        for table, slots in self._slots:
+            columns, first = self._groups[table], slots[0]
+            count = first.row_count if first.owner is None else state.count(first.owner)
+            for slot in slots:
+                values = state[slot.name].reshape(count, *slot.shape[len(slot.rows_shape) :])
+                columns[slot.name].add(values)
+                self.bytes += values.nbytes
+            self._ticks[table].append((tick, count))
+
+    def _lay_out(self, layout: Layout) -> None:
+        self._layout = layout
+        slots = sorted(chosen_slots(layout, self._fields), key=_table_of)
+        self._slots = [(table, list(group)) for table, group in itertools.groupby(slots, key=_table_of)]
+        for table, group in self._slots:
+            columns = self._groups.setdefault(table, {})
+            for slot in group:
+                columns.setdefault(slot.name, _Collected())
+            self._ticks.setdefault(table, [])
+            self._shapes[table] = () if group[0].owner is not None else group[0].rows_shape
+
+    def take(self) -> Iterator[tuple[str, Block]]:
+        """What was collected, by table."""
+        for table, columns in self._groups.items():
+            told = self._ticks[table]
+            if not told:
+                continue
+            ticks = np.repeat([tick for tick, _ in told], [count for _, count in told])
+            texts = self._labels[RUN]
+            code = texts.index(self._run)
+            block: dict[str, Column] = {RUN: Labels(texts, np.full(len(ticks), code, np.int32)), TICK: ticks}
+            block |= self._places(table, [count for _, count in told])
+            block |= {name: values.take() for name, values in columns.items()}
+            yield table, block
+            self._ticks[table] = []
+        self.bytes = 0
+
+    def _places(self, table: str, counts: Sequence[int]) -> dict[str, Column]:
+        """Which row or cell each row is of: its number, or one number for each axis; nothing for single numbers."""
+        shape = self._shapes[table]
+        if not shape and table == "states":
+            return {}
+        if not shape:
+            return {ROW: np.concatenate([np.arange(count, dtype=np.int32) for count in counts])}
+        axes = [axis.reshape(-1).astype(np.int32) for axis in np.indices(shape)]
+        return {
+            f"{ROW}_{number}" if len(shape) > 1 else ROW: np.tile(axis, len(counts)) for number, axis in enumerate(axes)
+        }
+
+
+def long_tables(layout: Layout, names: Sequence[str]) -> list[str]:
+    """The names of the tables that StateCells makes. Raises ExtractionError."""
+    return sorted({_table_of(slot) for slot in chosen_slots(layout, names)})
+
+
+def _table_of(slot: Slot) -> str:
+    """The name of the long table to which a field belongs."""
+    if slot.owner is not None:
+        return f"states_{slot.owner}"
+    return "_".join(["states", *(["x".join(map(str, slot.rows_shape))] if slot.rows_shape else [])])

@@ -1,0 +1,173 @@
+"""Write blocks of rows as Parquet or Arrow files. The only module that knows both our columns and Arrow's."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from replayer.datasets.columns import Block, Column, Labels, Lists
+from replayer.datasets.records import as_form
+
+pa.array(np.zeros(1))  # With its first array pyarrow imports pandas, if it is there: once here, not in each worker.
+
+ZSTD_LEVEL = 1  # Level 3 makes files of numbers a few per cent smaller and takes half as long again.
+
+
+class TableFile(Protocol):
+    """A file that takes blocks of one table."""
+
+    def write(self, block: Block) -> None:
+        """Add rows."""
+
+    def close(self) -> None:
+        """Finish the file."""
+
+
+def to_arrow(block: Block) -> pa.RecordBatch:
+    """Arrays of a fixed shape become fixed-shape tensors, lists lists, labels dictionaries of texts."""
+    columns = {name: _to_array(column) for name, column in block.items()}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _to_array(column: Column) -> pa.Array:
+    if isinstance(column, Labels):
+        return pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.texts, pa.string()))
+    if isinstance(column, Lists):
+        offsets = np.concatenate([[0], np.cumsum(column.lengths)]).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), _nested(column.values))
+    if column.ndim == 1:
+        return pa.array(column)
+    values = column.view(np.uint8) if column.dtype == np.bool_ else column  # Tensors know no booleans.
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    shape = values.shape[1:]
+    storage = pa.FixedSizeListArray.from_arrays(flat, math.prod(shape))
+    return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, shape), storage)
+
+
+def _nested(values: Any) -> pa.Array:
+    """Items of a list: numbers, or lists of a fixed length for each further axis."""
+    array = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for size in reversed(values.shape[1:]):
+        array = pa.FixedSizeListArray.from_arrays(array, size)
+    return array
+
+
+class ParquetFile:
+    """Without dictionaries, but for labels, and with the bytes of numbers apart, which suits noisy numbers.
+
+    tools/bench/extract.py has it beside the ordinary way.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, block: Block) -> None:
+        """Add rows, as one row group."""
+        batch = to_arrow(block)
+        if self._writer is None:
+            labels, split = _encodings(batch)
+            self._writer = pq.ParquetWriter(
+                self._path,
+                batch.schema,
+                compression="zstd",
+                compression_level=ZSTD_LEVEL,
+                use_dictionary=labels or False,
+                use_byte_stream_split=split or False,
+                write_statistics=[RUN_COLUMN, TICK_COLUMN],  # Of tensors they say nothing, and cost time.
+            )
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+RUN_COLUMN, TICK_COLUMN = "run", "tick"
+
+
+def _encodings(batch: pa.RecordBatch) -> tuple[list[str], list[str]]:
+    """Leaves of the Parquet schema that get a dictionary, and those whose bytes are kept apart."""
+    sample = io.BytesIO()
+    pq.write_table(pa.Table.from_batches([batch.slice(0, 0)]), sample)
+    leaves = pq.ParquetFile(sample).schema
+    paths = [(leaves.column(place).path, leaves.column(place).physical_type) for place in range(len(leaves))]
+    labels = [path for path, kind in paths if kind == "BYTE_ARRAY"]
+    return labels, [path for path, kind in paths if kind in ("INT32", "INT64", "FLOAT", "DOUBLE")]
+
+
+class ArrowFile:
+    """Arrow's own file format, uncompressed, so that it can be mapped into memory as it is."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+
+    def write(self, block: Block) -> None:
+        """Add rows, as one record batch."""
+        batch = to_arrow(block)
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(self._path, batch.schema)
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+FILES: dict[str, type[ParquetFile | ArrowFile]] = {"parquet": ParquetFile, "arrow": ArrowFile}
+
+_RECORD_TYPES = {
+    "boolean": pa.bool_(),
+    "whole": pa.int64(),
+    "decimal": pa.float64(),
+    "text": pa.string(),
+    "json": pa.string(),
+}
+_RECORD_LABELS = ("run", "agent", "kind")  # Few different texts.
+
+
+def records_schema(forms: Mapping[str, str]) -> pa.Schema:
+    """Of records with columns of these forms, see records.py."""
+    return pa.schema([(name, _RECORD_TYPES[one]) for name, one in forms.items()])
+
+
+def records_to_arrow(
+    forms: Mapping[str, str], rows: Iterable[dict[str, Any]], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Records with columns of these forms; a missing value is null."""
+    schema, waiting = records_schema(forms), iter(rows)
+    while batch := list(itertools.islice(waiting, batch_rows)):
+        columns = [
+            pa.array([as_form(one, row.get(name)) for row in batch], _RECORD_TYPES[one]) for name, one in forms.items()
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def write_records(path: Path, form: str, forms: dict[str, str], rows: Iterable[dict[str, Any]], batch_rows: int) -> int:
+    """Write rows with columns of these forms; how many they were."""
+    count = 0
+    with _record_writer(path, form, records_schema(forms)) as writer:
+        for batch in records_to_arrow(forms, rows, batch_rows):
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+def _record_writer(path: Path, form: str, schema: pa.Schema) -> Any:
+    if form == "arrow":
+        return pa.ipc.new_file(path, schema)
+    labels = [name for name in schema.names if name in _RECORD_LABELS]
+    return pq.ParquetWriter(
+        path, schema, compression="zstd", compression_level=ZSTD_LEVEL, use_dictionary=labels or False
+    )

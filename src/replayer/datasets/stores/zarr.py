@@ -1,0 +1,173 @@
+"""Build a Zarr store out of the parts of a data set: a group for each table, an array for each column.
+
+    DIR/data.zarr/pairs/obs.grid           (row, obs.grid_0, obs.grid_1)
+    DIR/data.zarr/pairs/obs.ants           (obs.ants_item): the values of lists, one behind the other,
+    DIR/data.zarr/pairs/obs.ants.lengths   (row): and how many of them each row has (CF's contiguous ragged arrays)
+    DIR/data.zarr/pairs/train/obs.grid     with splits
+
+Invariant: a shard is written once, whole.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow.compute as pc
+import zarr
+from zarr.codecs import ZstdCodec
+
+from replayer.datasets.build import described_file
+from replayer.datasets.columns import Array, Lists, Shape
+from replayer.datasets.dataset import file_table
+from replayer.datasets.request import ExtractionError
+from replayer.datasets.stores.store_formats import PARTS_FORMAT, Tables
+from replayer.datasets.table import Table, values_of
+from replayer.datasets.worker import RECORDS, Task
+
+STORE = "data.zarr"
+CHUNK_BYTES = 1 << 20  # What is read at once; a reader of few rows does not want more.
+SHARD_BYTES = 64 << 20  # What a file holds, and what is in memory when it is written.
+TEXT_BYTES = 32  # Of a text, roughly.
+LENGTHS = ".lengths"
+_ZSTD = ZstdCodec(level=1)
+
+
+def ensure_fits(task: Task) -> None:
+    """Raises ExtractionError if the request asks for what the store cannot hold."""
+    strange = next((table for table in task.tables if table in RECORDS), None)
+    if strange is not None:
+        raise ExtractionError(
+            f"Zarr holds arrays, and the rows of the table {strange} have no common columns: use parquet or arrow for it"
+        )
+
+
+def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises ExtractionError if the store cannot hold these."""
+    for name in columns:
+        if "/" in name or name in (".", "..", "zarr.json"):
+            raise ExtractionError(f"Zarr cannot hold a column called {name} (table {table})")
+        if columns[name]["is_list"] and f"{name}{LENGTHS}" in columns:
+            raise ExtractionError(f"the column {name}{LENGTHS} has the name that the lengths of {name} get in Zarr")
+
+
+def versions() -> dict[str, str]:
+    """Of the packages that decide what the store holds."""
+    return {"zarr": metadata.version("zarr")}
+
+
+def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
+    """Build the store out of the Arrow files below folder; what the manifest says of it. Raises OSError."""
+    path = folder / STORE
+    if path.exists():
+        shutil.rmtree(path)
+    zarr.create_group(path, attributes={"name": name})
+    splits = [split for split, _ in task.request.splits] or [""]
+    built: Tables = {}
+    for table, told in tables.items():
+        groups = []
+        for split in splits:
+            rows = file_table(folder, PARTS_FORMAT, table, told, split or None)
+            if rows.rows:
+                groups.append(f"{table}/{split}" if split else table)
+                _write_table(path, groups[-1], rows)
+        files = sorted(file for file in (path / table).rglob("*") if file.is_file())
+        root = [path / "zarr.json"] if not built else []
+        listed = [described_file(folder, file) for file in [*root, *files]]
+        built[table] = {"rows": told["rows"], "columns": told["columns"], "groups": groups, "files": listed}
+    return built
+
+
+def _write_table(path: Path, name: str, table: Table) -> None:
+    group = zarr.create_group(path, path=name)
+    rows = table.rows
+    assert rows is not None
+    for column, shape in table.shapes.items():
+        assert shape is not None
+        if shape.is_list:
+            count = 0
+            lengths = np.zeros(rows, np.int64)
+            at = 0
+            for batch in table.select(column):
+                lengths[at : at + batch.num_rows] = pc.list_value_length(batch.column(column))
+                at += batch.num_rows
+            count = int(lengths.sum())
+            item = f"{column}_item"
+            about = {"sample_dimension": item}
+            _write(group, f"{column}{LENGTHS}", Shape("<i8"), rows, iter([lengths]), "row", about)
+            _write(group, column, shape, count, _values(table, column, shape), item, {})
+        else:
+            _write(group, column, shape, rows, _values(table, column, shape), "row", {})
+
+
+def _values(table: Table, column: str, shape: Shape) -> Iterator[Array]:
+    for batch in table.select(column):
+        values = values_of(batch, column, shape)
+        yield values.values if isinstance(values, Lists) else values
+
+
+@attrs.frozen
+class _Grid:
+    """How rows are cut into chunks, and chunks put into shards, in rows."""
+
+    chunk: int
+    shard: int
+
+    @classmethod
+    def of(cls, row_bytes: int, rows: int) -> _Grid:
+        """As many rows as make about CHUNK_BYTES and SHARD_BYTES, and no more than there are."""
+        chunk = max(1, min(CHUNK_BYTES // max(row_bytes, 1), rows))
+        chunks = max(1, min(SHARD_BYTES // (chunk * max(row_bytes, 1)), -(-rows // chunk)))
+        return cls(chunk, chunk * chunks)
+
+
+def _write(
+    group: zarr.Group,
+    name: str,
+    shape: Shape,
+    rows: int,
+    pieces: Iterator[Array],
+    dimension: str,
+    attributes: dict[str, Any],
+) -> None:
+    is_text = shape.dtype == "text"
+    grid = _Grid.of(TEXT_BYTES if is_text else np.dtype(shape.dtype).itemsize * math.prod(shape.shape), rows)
+    inner = tuple(max(size, 1) for size in shape.shape)
+    array = group.create_array(
+        name,
+        shape=(rows, *shape.shape),
+        dtype=str if is_text else np.dtype(shape.dtype),
+        chunks=(grid.chunk, *inner),
+        shards=(grid.shard, *inner),
+        compressors=_ZSTD,
+        dimension_names=[dimension, *(f"{name}_{axis}" for axis in range(len(shape.shape)))],
+        attributes=attributes,
+    )
+    at = 0
+    for shard in _regrouped(pieces, grid.shard):
+        array[at : at + len(shard)] = shard
+        at += len(shard)
+    assert at == rows
+
+
+def _regrouped(pieces: Iterator[Array], size: int) -> Iterator[Array]:
+    """The same rows in arrays of this many, the last one with what is left."""
+    waiting: list[Array] = []
+    count = 0
+    for piece in pieces:
+        rest = piece
+        while count + len(rest) >= size:
+            taken = size - count
+            yield np.concatenate([*waiting, rest[:taken]])
+            rest, waiting, count = rest[taken:], [], 0
+        if len(rest):
+            waiting.append(rest)
+            count += len(rest)
+    if waiting:
+        yield np.concatenate(waiting)

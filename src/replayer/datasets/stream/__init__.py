@@ -1,0 +1,1 @@
+"""Training data without files: NumPy, PyTorch, xarray."""

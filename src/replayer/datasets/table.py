@@ -1,0 +1,170 @@
+"""A table of a data set as others read it: through Arrow's C stream, as record batches, or as NumPy arrays.
+
+Invariant: batches are made one after the other when they are asked for, so that no more than a few are in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replayer.datasets.columns import Array, Lists, Shape
+from replayer.datasets.request import ExtractionError
+
+Batches = Callable[[Sequence[str] | None], Iterator[pa.RecordBatch]]  # Of these columns; of all for None.
+
+
+@attrs.frozen(eq=False)
+class Columns:
+    """What the columns of a table are.
+
+    Attributes:
+        schema: Arrow's.
+        shapes: of the values, by name; None for a column of records (actions, events), whose values may be missing.
+    """
+
+    schema: pa.Schema
+    shapes: Mapping[str, Shape | None]
+
+
+class Table:
+    """A table that can be read any number of times, by whoever takes Arrow's C stream: polars, duckdb, pandas, pyarrow.
+
+    Tensors of booleans are uint8 in Arrow, which knows no others; numpy() gives them back as booleans.
+    """
+
+    def __init__(self, name: str, describe: Callable[[], Columns], batches: Batches, rows: int | None = None) -> None:
+        """describe: called once, when it is first needed. rows: None if nobody knows yet."""
+        self.name, self.rows = name, rows
+        self._describe, self._batches = describe, batches
+        self._known: Columns | None = None
+
+    def __repr__(self) -> str:
+        rows = "" if self.rows is None else f", {self.rows:,} rows"
+        return f"<table {self.name}{rows}>"
+
+    @property
+    def _columns(self) -> Columns:
+        if self._known is None:
+            self._known = self._describe()
+        return self._known
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return self._columns.schema
+
+    @property
+    def shapes(self) -> dict[str, Shape | None]:
+        """By column: dtype and shape of its values; None for a column of records."""
+        return dict(self._columns.shapes)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._batches(None)
+
+    def select(self, *names: str) -> Table:
+        """The table with these columns only; the others are not read from files. Raises ExtractionError."""
+        self._ensure_known(names)
+
+        def describe() -> Columns:
+            shapes = {name: self._columns.shapes[name] for name in names}
+            return Columns(pa.schema([self.schema.field(name) for name in names]), shapes)
+
+        def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+            return self._batches(names if columns is None else columns)
+
+        return Table(self.name, describe, batches, self.rows)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """All batches once, for what takes a pyarrow.RecordBatchReader."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches(None))
+
+    def to_arrow(self) -> pa.Table:
+        """All of it in memory."""
+        return self.reader().read_all()
+
+    @overload
+    def numpy(self) -> dict[str, Array | Lists]: ...
+    @overload
+    def numpy(self, name: str) -> Array | Lists: ...
+
+    def numpy(self, name: str | None = None) -> Any:
+        """A column as an array of (rows, *shape), or all columns by name, in memory.
+
+        Lists come as Lists(values, lengths); text as an array of text, with None where it is missing; numbers, some of
+        which are missing, as a masked array. Raises ExtractionError for a name that there is not.
+        """
+        if name is not None:
+            return self._read([name])[name]
+        return self._read(list(self._columns.shapes))
+
+    def _read(self, names: list[str]) -> dict[str, Array | Lists]:
+        shapes = self._columns.shapes
+        self._ensure_known(names)
+        pieces: dict[str, list[Any]] = {name: [] for name in names}
+        for batch in self._batches(names):
+            for name in names:
+                pieces[name].append(values_of(batch, name, shapes[name]))
+        empty = self.schema.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], schema=self.schema)]
+        return {
+            name: _joined(pieces.pop(name) or [values_of(empty[0], name, shapes[name])]) for name in names
+        }  # Popped, so that one column at a time is in memory twice.
+
+    def _ensure_known(self, names: Sequence[str]) -> None:
+        shapes = self._columns.shapes
+        strange = next((name for name in names if name not in shapes), None)
+        if strange is not None:
+            raise ExtractionError(f"table {self.name} has no column {strange}; columns: {', '.join(shapes)}")
+
+
+def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | Lists:
+    """A column of a batch as NumPy has it, see Table.numpy()."""
+    column = batch.column(name)
+    if pa.types.is_dictionary(column.type):
+        texts = np.array(column.dictionary.to_pylist(), dtype=str)
+        return texts[column.indices.to_numpy(zero_copy_only=False)] if len(texts) else np.zeros(len(column), str)
+    if pa.types.is_string(column.type):
+        return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+    if shape is None:
+        values = pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)
+        filled = values.to_numpy(zero_copy_only=False)
+        if not column.null_count:
+            return filled  # type: ignore[no-any-return]
+        return np.ma.masked_array(filled, column.is_null().to_numpy(zero_copy_only=False))
+    if shape.is_list:
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
+        return Lists(_flat(column.flatten(), shape), lengths)
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    return _flat(column, shape)
+
+
+def _flat(column: pa.Array, shape: Shape) -> Array:
+    """Numbers, however deep lists of fixed lengths hold them, with their shape."""
+    rows = len(column)
+    while pa.types.is_fixed_size_list(column.type):
+        column = column.flatten()
+    values = column.to_numpy(zero_copy_only=False)
+    if shape.dtype == "|b1" and values.dtype != np.bool_:
+        values = values.view(np.bool_)
+    return values.reshape(rows, *shape.shape)  # type: ignore[no-any-return]
+
+
+def _joined(pieces: list[Any]) -> Array | Lists:
+    if isinstance(pieces[0], Lists):
+        values = np.concatenate([piece.values for piece in pieces])
+        return Lists(values, np.concatenate([piece.lengths for piece in pieces]))
+    if any(isinstance(piece, np.ma.MaskedArray) for piece in pieces):
+        return np.ma.concatenate(pieces)  # type: ignore[no-any-return, no-untyped-call]
+    return np.concatenate(pieces)

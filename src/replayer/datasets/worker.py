@@ -1,0 +1,306 @@
+"""What one worker does: walk through a part of a tape and write its rows into files of their own.
+
+Invariant: the files depend on the part and the request alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import attrs
+
+from recorder.errors import RecordingError
+from replayer.datasets.columns import Block, shape_of
+from replayer.datasets.pairs import Pairs
+from replayer.datasets.plan import OUTCOMES, Part, Source, open_source
+from replayer.datasets.records import Row
+from replayer.datasets.request import Request
+from replayer.datasets.states import AGENT, RUN, StateCells, StateRows, Vocabulary
+from replayer.export.tables import PART_SUFFIX
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.rebuild_events import rebuild_events
+from replayer.playback.sampled_states import Missing, Walker
+from replayer.tape.tape import Tape
+from replayer.value_text import to_json
+from sim.kernel.registry import Readable
+
+BUFFER_BYTES = 32 << 20  # Rows are written when so much is collected: a row group; memory does not grow with a part.
+_ACTION_BYTES = 1 << 10  # An input as a dictionary.
+RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are.
+
+
+@attrs.frozen
+class Task:
+    """What all workers have in common.
+
+    Attributes:
+        sources: the tapes. request: what is wanted. tables: which tables.
+        agents: of each source. encodings: of actions in pairs.
+        factory: of the user's simulation; None for registered worlds.
+        format: of the files, see arrow_files.py. folder: where they go.
+    """
+
+    sources: Sequence[Source]
+    request: Request
+    tables: tuple[str, ...]
+    agents: Sequence[tuple[str, ...]]
+    encodings: tuple[str, ...]
+    factory: Factory | None
+    format: str
+    folder: Path
+
+    def labels(self) -> Vocabulary:
+        """All texts of the columns that hold texts."""
+        reasons = dict.fromkeys(["", *(source.reason for source in self.sources)])
+        agents = dict.fromkeys(agent for own in self.agents for agent in own)
+        runs = dict.fromkeys(source.run for source in self.sources)
+        return {RUN: tuple(runs), AGENT: tuple(agents), "reason": tuple(reasons), "outcome": OUTCOMES}
+
+
+@attrs.frozen
+class FileRecord:
+    """A file of a part.
+
+    Attributes:
+        path: below the data set's folder. rows, bytes: of it. sha256: of its content.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@attrs.frozen
+class PartRecord:
+    """What came of a part.
+
+    Attributes:
+        number: of the part. files: by table. columns: by table, what each column holds.
+        missing: samples that could not be had. problems: of events that could not be had, in words.
+    """
+
+    number: int
+    files: dict[str, FileRecord]
+    columns: dict[str, dict[str, dict[str, Any]]]
+    missing: list[Missing]
+    problems: list[str] = attrs.field(factory=list)
+
+
+@attrs.define
+class Losses:
+    """What could not be had of a part.
+
+    Attributes:
+        missing: samples. problems: of events, in words.
+    """
+
+    missing: list[Missing] = attrs.field(factory=list)
+    problems: list[str] = attrs.field(factory=list)
+
+
+def do_part(task: Task, part: Part, tell: Callable[[int], None]) -> PartRecord:
+    """Extract one part. Raises ExtractionError, OSError, and what making the simulation raises."""
+    source = task.sources[part.source]
+    with open_source(source) as tape, _Output(task, part, source) as output:
+        losses = Losses()
+        for table, rows in rows_of_part(task, part, tape, tell, losses):
+            output.add(table, rows)
+        return PartRecord(part.number, output.finish(), output.columns, losses.missing, losses.problems)
+
+
+def rows_of_part(
+    task: Task,
+    part: Part,
+    tape: Tape,
+    tell: Callable[[int], None],
+    losses: Losses,
+    *,
+    buffer_bytes: int | None = None,
+    buffer_samples: int | None = None,
+) -> Iterator[tuple[str, Block | list[Row]]]:
+    """What a part holds, table by table as it comes: a block, or rows of one of RECORDS. losses is filled on the way.
+
+    buffer_bytes: a block is made when so much is collected, BUFFER_BYTES unless told; buffer_samples: and when so many
+    samples are. Raises ExtractionError.
+    """
+    limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+    if {"states", "pairs", "actions"} & set(task.tables):
+        yield from _walk(task, part, tape, tell, losses, limit, buffer_samples)
+    if "events" in task.tables:
+        yield from _events(task, part, tape, losses)
+
+
+def _walk(
+    task: Task,
+    part: Part,
+    tape: Tape,
+    tell: Callable[[int], None],
+    losses: Losses,
+    buffer_bytes: int,
+    buffer_samples: int | None,
+) -> Iterator[tuple[str, Block | list[Row]]]:
+    source, request, labels = task.sources[part.source], task.request, task.labels()
+    cursor = Cursor(tape, make_simulation(tape, task.factory))
+    agents = task.agents[part.source]
+    states, pairs, actions = None, None, None
+    if "states" in task.tables:
+        states = (StateCells if request.long else StateRows)(source.run, request.fields, labels)
+    if "pairs" in task.tables and agents:
+        pairs = Pairs(source, source.setting(task.factory), request, agents, task.encodings, labels)
+    if "actions" in task.tables and agents:
+        actions = _Actions(task, source, agents, cursor)
+    tables = [table for table in (states, pairs, actions) if table is not None]
+    if not tables:
+        return
+
+    def on_step(inputs: Any, state: Readable) -> None:
+        if pairs is not None:
+            pairs.on_step(inputs, state)
+        if actions is not None:
+            actions.on_step(inputs, state)
+
+    whole = actions is not None or (pairs is not None and pairs.needs_steps)
+    walker = Walker(cursor, on_step if whole else None)
+    losses.missing = walker.missing
+    ends = [*part.ticks, *([part.then] if part.then is not None and (pairs or actions) else [])]
+    if actions is not None and ends[-1] < part.last:
+        ends.append(part.last)
+    for count, (tick, follows) in enumerate(walker.samples(ends), 1):
+        if states is not None and tick in part.ticks:
+            states.add(tick, cursor.state)
+        if pairs is not None and (tick in part.ticks or tick == part.then):
+            pairs.add(tick, cursor.state, follows=follows, opens=tick in part.ticks and tick != ends[-1])
+        is_enough = buffer_samples is not None and count % buffer_samples == 0
+        for table in tables:
+            if is_enough or table.bytes > buffer_bytes:
+                yield from table.take()
+        tell(tick - part.ticks[0])
+    for table in tables:
+        yield from table.take()
+
+
+class _Actions:
+    """The table of actions: each input of each agent in a row of its own."""
+
+    def __init__(self, task: Task, source: Source, agents: tuple[str, ...], cursor: Cursor) -> None:
+        setting = source.setting(task.factory)
+        self._own = {agent: setting.own_inputs(agent) for agent in agents}
+        self._run, self._cursor = source.run, cursor
+        self.rows: list[Row] = []
+
+    def on_step(self, inputs: Any, state: Readable) -> None:
+        """The inputs of the step that the cursor makes next."""
+        assert self._cursor.tick is not None
+        for agent, own in self._own.items():
+            sent = own(inputs, state)
+            items = sent if isinstance(sent, list | tuple) else [] if sent is None else [sent]
+            for place, item in enumerate(items):
+                row = {RUN: self._run, "tick": self._cursor.tick + 1, AGENT: agent, "place": place}
+                self.rows.append(_beside(row, item))
+
+    @property
+    def bytes(self) -> int:
+        """Of what is collected, roughly."""
+        return len(self.rows) * _ACTION_BYTES
+
+    def take(self) -> Iterator[tuple[str, list[Row]]]:
+        """What was collected, by table."""
+        if self.rows:
+            yield "actions", self.rows
+            self.rows = []
+
+
+def _beside(keys: dict[str, Any], item: Any) -> dict[str, Any]:
+    """A row of our keys and an input or event; where it has a key of the same name, that one is called own.NAME."""
+    plain = to_json(item)
+    if not isinstance(plain, dict):
+        return keys | {"value": plain}
+    return keys | {f"own.{name}" if name in keys else name: value for name, value in plain.items()}
+
+
+def _events(task: Task, part: Part, tape: Tape, losses: Losses) -> Iterator[tuple[str, list[Row]]]:
+    """The events of a part's ticks."""
+    run, next_tick = task.sources[part.source].run, part.first
+    try:
+        for tick, event in rebuild_events(tape, task.factory, part.first, part.last):
+            next_tick = tick
+            yield "events", [_beside({RUN: run, "tick": tick}, event)]
+    except RecordingError as error:
+        losses.problems.append(f"events from tick {next_tick:,} to {part.last:,}: {error}")
+
+
+class _Output:
+    """The files of a part. Nothing is left of them if it fails."""
+
+    def __init__(self, task: Task, part: Part, source: Source) -> None:
+        self._folder, self._format = task.folder, task.format
+        self._split = f"split={source.split}/" if source.split else ""
+        self._number = part.number
+        self._open: dict[str, tuple[Path, Any]] = {}
+        self._rows: dict[str, int] = {}
+        self.columns: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for path, file in self._open.values():
+                file.close()
+                path.unlink(missing_ok=True)
+
+    def add(self, table: str, rows: Block | list[Row]) -> None:
+        """Add rows to a table."""
+        if isinstance(rows, list):
+            self._tell(table, rows)
+        else:
+            self._write(table, rows)
+
+    def _write(self, table: str, block: Block) -> None:
+        """Add rows to a table of columns."""
+        from replayer.datasets.stores.arrow_files import FILES  # noqa: PLC0415 - pyarrow is an extra, and only workers need it
+
+        if table not in self._open:
+            path = self._path(table, self._format)
+            self._open[table] = (path, FILES[self._format](path))
+            self.columns[table] = {name: shape_of(column).plain() for name, column in block.items()}
+            self._rows[table] = 0
+        self._open[table][1].write(block)
+        self._rows[table] += len(block["tick"])  # type: ignore[arg-type]
+
+    def _tell(self, table: str, rows: list[Row]) -> None:
+        """Add rows to a table of records, which wait in a file of their own until all columns are known."""
+        if table not in self._open:
+            path = self._path(table, "ndjson")
+            self._open[table] = (path, path.open("w", encoding="utf-8", newline=""))
+            self._rows[table] = 0
+        self._open[table][1].writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        self._rows[table] += len(rows)
+
+    def finish(self) -> dict[str, FileRecord]:
+        """Close the files, and force them to the disk; what they are."""
+        found = {}
+        for table, (part, file) in self._open.items():
+            file.close()
+            path = part.with_name(part.name.removesuffix(f".{os.getpid()}{PART_SUFFIX}"))
+            part.replace(path)
+            with path.open("rb") as written:
+                os.fsync(written.fileno())
+                digest = hashlib.file_digest(written, "sha256").hexdigest()
+            size = path.stat().st_size
+            found[table] = FileRecord(str(path.relative_to(self._folder)), self._rows[table], size, digest)
+        self._open = {}
+        return found
+
+    def _path(self, table: str, suffix: str) -> Path:
+        """Where the rows go until the file is whole; whoever else has been at this part wrote somewhere else."""
+        path = self._folder / table / f"{self._split}part-{self._number:05d}.{suffix}.{os.getpid()}{PART_SUFFIX}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path

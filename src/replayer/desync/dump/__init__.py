@@ -1,0 +1,1 @@
+"""A desync finding kept on disk."""

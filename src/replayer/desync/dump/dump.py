@@ -1,0 +1,189 @@
+"""Write a finding down: one folder with a report to read and the states and inputs to look into.
+
+What is there already is never written over: see atomic_folder.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+
+from recorder.environment import describe_environment
+from replayer.desync.dump.atomic_folder import keep_folder
+from replayer.desync.dump.differences_csv import TableOfDifferences, write_differences
+from replayer.desync.dump.dump_tapes import write_tapes
+from replayer.desync.finding import Finding
+from replayer.desync.location import phase_text
+from replayer.desync.rng_draws import finding_lines
+from replayer.desync.state_diff import FieldDifference, row_lines
+from replayer.tape.npz import write_state
+from replayer.tape.tape import Tape
+from replayer.value_text import to_json
+
+
+def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path | None, Finding]:
+    """Write the dump if a folder is given; if that fails, the desync matters more, and the finding's note says why."""
+    if folder is None:
+        return None, finding
+    try:
+        return write_dump(folder, tape, finding), finding
+    except OSError as error:
+        problem = f"the dump could not be written: {error}"
+        return None, attrs.evolve(finding, note=f"{finding.note}; {problem}" if finding.note else problem)
+
+
+def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
+    """Write the dump of a finding into folder and return its path, which has a number if there is another already.
+
+    Raises OSError if the folder cannot be written.
+    """
+    return keep_folder(
+        folder / f"{tape.path.stem}.desync-{finding.tick}", lambda part: _write_files(part, tape, finding)
+    )
+
+
+def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
+    table = None
+    if finding.compared_recorded is not None and finding.compared_replayed is not None:
+        table = write_differences(folder / "differences.csv", finding.compared_recorded, finding.compared_replayed)
+    (folder / "report.md").write_text("\n".join(report_lines(tape, finding, table)) + "\n", encoding="utf-8")
+    facts = _as_json(tape, finding) | {"differences": None if table is None else attrs.asdict(table)}
+    (folder / "finding.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    frames = [
+        {"tick": frame.tick, "hash": next(iter(frame.proof().values())), "inputs": to_json(frame.inputs)}
+        for frame in finding.frames
+    ]
+    (folder / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
+    states = {
+        "before": finding.before,
+        "replayed": finding.replayed,
+        "keyframe_recorded": finding.compared_recorded,
+        "keyframe_replayed": finding.compared_replayed,
+    }
+    for name, state in states.items():
+        if state is not None:
+            write_state(folder / f"{name}.npz", state)
+    write_tapes(folder, tape, finding)
+
+
+def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None) -> list[str]:
+    """The report as lines of Markdown; table: what is in differences.csv, if there is one."""
+    lines = [
+        f"# Desync at tick {finding.tick}",
+        "",
+        f"- tape: {tape.path} (run {tape.run_id})",
+        f"- recorded hash: {finding.expected_hash:016x}",
+        f"- replayed hash: {finding.actual_hash:016x}",
+        f"- re-simulated from the keyframe at tick {finding.keyframe_tick}",
+    ]
+    if finding.note:
+        lines.append(f"- note: {finding.note}")
+    lines += ["", "## Where", ""]
+    lines += [f"- {line}" for line in place_lines(finding)]
+    lines += ["", "## What differs", ""]
+    if finding.compared_tick is None:
+        lines.append("Recorded values are not known.")
+    elif finding.compared_replayed is None:
+        lines.append(f"The next recorded keyframe, tick {finding.compared_tick}, was not reached by the replay.")
+    elif not finding.differences:
+        lines.append(f"Nothing differs at the next recorded keyframe, tick {finding.compared_tick}.")
+    else:
+        lines.append(
+            f"At the next recorded keyframe, tick {finding.compared_tick} ({finding.compared_tick - finding.tick} ticks later):"
+        )
+        lines.append("")
+        for difference in finding.differences:
+            field, *rows = difference_lines(difference)
+            lines += [f"- {field}", *(f"  - `{row.strip()}`" for row in rows)]
+    draws = finding_lines(finding)
+    if draws:
+        lines += ["", "## Random draws", "", *(f"- {line}" for line in draws)]
+    if finding.tested:
+        lines += ["", "## What was tested", ""]
+        lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]
+    inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
+    lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
+    return [*lines, *_file_lines(finding, table)]
+
+
+def _file_lines(finding: Finding, table: TableOfDifferences | None) -> list[str]:
+    """What the other files of the dump are."""
+    lines = ["", "## Files", ""]
+    lines.append(f"- `before.npz`: the state at tick {finding.tick - 1}, on which both agree")
+    lines.append(f"- `replayed.npz`: the state at tick {finding.tick} as replayed")
+    if finding.compared_replayed is not None:
+        lines.append("- `keyframe_recorded.npz`, `keyframe_replayed.npz`: both states at the next keyframe")
+    elif finding.compared_recorded is not None:
+        lines.append("- `keyframe_recorded.npz`: the recorded state at the next keyframe")
+    if finding.before is not None:
+        lines.append(f"- `reproduction.tape`: the state at tick {finding.tick - 1} and the inputs from there on")
+    lines.append(
+        "- `state.tape`, `tree.json`: the replayed state, and the hashes of its blocks, for replay diff of dumps"
+    )
+    if table is not None:
+        lines.append(f"- `differences.csv`: {table.what()}, with the distance of floats in ULPs")
+    lines.append("- `inputs.json`: recorded frames around the tick")
+    lines.append("- `finding.json`: all of this for programs, and both environments")
+    if finding.before is not None:
+        lines += ["", "## To see it again", "", "    replay verify reproduction.tape", ""]
+        lines.append("with `--sim module:factory` if the tape names no registered world.")
+    return lines
+
+
+def place_lines(finding: Finding) -> list[str]:
+    """Phase and fields of the bad tick, as far as they are known."""
+    place = finding.place
+    phase = phase_text(place)
+    lines = [phase] if phase is not None else []
+    if place.fields is None:
+        lines.append(f"fields: which ones differ at tick {finding.tick:,} the tape does not say")
+    elif place.fields:
+        lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(place.fields)}")
+    if place.room:
+        only = "not by values, only by" if place.fields else f"no value differs at tick {finding.tick:,}, only"
+        lines.append(f"{only} the room for rows: {', '.join(place.room)}")
+    return lines
+
+
+def difference_lines(difference: FieldDifference, sides: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
+    """One line about a field, then a few about its first rows. sides: what to call them."""
+    if difference.note is not None:
+        return [f"{difference.field}: {difference.note}"]
+    plural = "row" if difference.row_count == 1 else "rows"
+    where = ""
+    if difference.blocks is not None:
+        numbers, count = difference.blocks
+        where = f" in {len(numbers)} of {count} blocks of 64 KiB, the first is number {numbers[0]}"
+    lines = [f"{difference.field}: {difference.row_count} {plural}{where}"]
+    return lines + [f"    {line}" for line in row_lines(difference, sides)]
+
+
+def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
+    return {
+        "tape": str(tape.path),
+        "run_id": tape.run_id,
+        "tick": finding.tick,
+        "expected_hash": f"{finding.expected_hash:016x}",
+        "actual_hash": f"{finding.actual_hash:016x}",
+        "keyframe_tick": finding.keyframe_tick,
+        "compared_tick": finding.compared_tick,
+        "fields": [
+            {
+                "field": difference.field,
+                "row_count": difference.row_count,
+                "rows": [list(index) for index in difference.rows],
+                "recorded": to_json(difference.recorded),
+                "replayed": to_json(difference.replayed),
+                "note": difference.note,
+            }
+            for difference in finding.differences
+        ],
+        "note": finding.note,
+        "phase": finding.place.phase,
+        "writing_phases": finding.place.writers,
+        "fields_at_tick": finding.place.fields,
+        "tested": [attrs.asdict(tested) for tested in finding.tested],
+        "environment": {"recorded": tape.meta.get("environment"), "replayed": describe_environment()},
+    }

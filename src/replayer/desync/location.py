@@ -1,0 +1,168 @@
+"""Where in a step a replay parts from its recording: which fields are wrong at the bad tick, and which phase did it.
+
+Fields and phases come from the 16-bit hashes in the tape's own frame; nothing of the recorded state is needed. Where a
+frame has no hashes of phases, those are named that write what is wrong, as far as the replay shows it.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from recorder.errors import CorruptError, RecordingError, TornError
+from recorder.format.blocks.frame import Frame
+from sim.kernel.hashing import FIELD_HASH_BYTES, differing_fields, hash_fields, short_hash, split_short
+from sim.kernel.simulation import watched_phases
+from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from replayer.playback.cursor import Cursor
+    from replayer.tape.tape import Tape
+
+
+@attrs.frozen
+class Place:
+    """Where in the bad tick states part.
+
+    Attributes:
+        fields: whose hash differs at the bad tick, in the arena's order; None if the tape does not say.
+        room: columns and blobs whose hash differs only because there is room for another number of rows; not in fields.
+        phase: behind which the state's hash differs first; None if the tape does not say, or no hash of a phase differs.
+        writers: phases that wrote one of these fields in the replayed step, in their order; of use where phase is None.
+    """
+
+    fields: list[str] | None = None
+    phase: str | None = None
+    writers: list[str] = attrs.field(factory=list)
+    room: list[str] = attrs.field(factory=list)
+
+
+def find_place(
+    cursor: Cursor, frame: Frame, before: Snapshot | None, replayed: Snapshot, steps: list[PhaseStep]
+) -> Place:
+    """Look at the bad tick, the one of frame; before: the state it begins with. The cursor is moved.
+
+    steps: what the phases of the tick did when it was seen to be bad; if there are none, the tick is run once more.
+    """
+    if not steps and before is not None:
+        steps = _watch(cursor, frame.tick, before, replayed)
+    place = place_of(frame, replayed, steps)
+    room = [name for name in place.fields or () if _only_room(cursor.tape, frame, replayed, name)]
+    return (
+        attrs.evolve(place, fields=[name for name in place.fields or () if name not in room], room=room)
+        if room
+        else place
+    )
+
+
+def _only_room(tape: Tape, frame: Frame, replayed: Snapshot, name: str) -> bool:
+    """Whether a field would have the recorded hash if it had the room that a keyframe near has."""
+    slot, number = replayed.layout.slots[name], list(replayed.layout.slots).index(name)
+    if slot.owner is None:
+        return False
+    count = len(frame.field_hashes) // FIELD_HASH_BYTES
+    recorded = frame.field_hashes[number : number + 1] + frame.field_hashes[count + number : count + number + 1]
+    live = replayed[name].tobytes()
+    for place in (next(tape.keyframes_at_or_before(frame.tick), None), tape.keyframe_after(frame.tick)):
+        try:
+            capacity = tape.snapshot(place).layout.capacities.get(slot.owner) if place is not None else None
+        except (CorruptError, TornError):
+            continue
+        if capacity is not None and capacity * slot.row_bytes >= len(live):
+            padded = np.frombuffer(live.ljust(capacity * slot.row_bytes, b"\0"), np.uint8)
+            if hash_fields([padded.data]) == recorded:
+                return True
+    return False
+
+
+def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Place:
+    """Where a replayed state parts from what the frame of its tick says. steps: what the phases of the tick did."""
+    names = list(replayed.layout.slots)
+    replayed_hashes = replayed.field_hashes()
+    fields = None
+    if frame.field_hashes and len(frame.field_hashes) == len(replayed_hashes):
+        fields = differing_fields(names, frame.field_hashes, replayed_hashes)
+    if not steps:
+        return Place(fields)
+    recorded = split_short(frame.phase_hashes)
+    phase = None
+    if len(recorded) == len(steps):
+        phase = next((step.phase for step, said in zip(steps, recorded, strict=True) if step.state_hash != said), None)
+    return Place(fields, phase, _writers(steps, fields))
+
+
+def place_between(fields: list[str], first: list[PhaseStep], second: list[PhaseStep]) -> Place:
+    """Where two runs of one tick part. fields: in which they differ at its end; first, second: what their phases did."""
+    for one, other in zip(first, second, strict=False):
+        if one.phase != other.phase:
+            break  # Two versions of the code, with other phases: what is behind cannot be compared.
+        if one.state_hash != other.state_hash:
+            return Place(fields, one.phase, _writers(first, fields))
+    return Place(fields, None, _writers(first, fields))
+
+
+def _writers(steps: list[PhaseStep], fields: list[str] | None) -> list[str]:
+    return [step.phase for step in steps if fields and {*fields} & {*step.written}]
+
+
+def phase_text(place: Place) -> str | None:
+    """The phase of the tick in words; None if nothing is known of it."""
+    if place.phase is not None:
+        return f"phase: {place.phase}"
+    if len(place.writers) == 1:
+        return f"phase: {place.writers[0]}, the only one that writes what differs"
+    if place.writers:
+        return f"phase: one of {', '.join(place.writers)}; a tape recorded with blame phases says which"
+    return None
+
+
+@attrs.frozen
+class PhaseStep:
+    """What one phase of the replayed tick did.
+
+    Attributes:
+        phase: its name.
+        state_hash: 16 bits of the state's hash behind it, big-endian.
+        written: names of the fields that it changed; all, if it changed the layout.
+    """
+
+    phase: str
+    state_hash: bytes
+    written: list[str]
+
+
+def watched_advance(cursor: Cursor, before: Snapshot) -> list[PhaseStep]:
+    """Advance the cursor from before by one tick; what each phase did, nothing if the simulation has none.
+
+    Raises as Cursor.advance does.
+    """
+    steps: list[PhaseStep] = []
+    last = before
+
+    def after(phase: str) -> None:
+        nonlocal last
+        now = cursor.state.snapshot()
+        same_layout = now.layout.hash_seed == last.layout.hash_seed
+        names = list(now.layout.slots)
+        written = differing_fields(names, last.field_hashes(), now.field_hashes()) if same_layout else names
+        steps.append(PhaseStep(phase, short_hash(now.hash()), written))
+        last = now
+
+    with ExitStack() as watching:
+        with suppress(TypeError):  # It has no phases, or they cannot be replaced.
+            watching.enter_context(watched_phases(cursor.simulation, after))
+        cursor.advance()
+    return steps
+
+
+def _watch(cursor: Cursor, tick: int, before: Snapshot, replayed: Snapshot) -> list[PhaseStep]:
+    """The phases of the tick, run once more; none if the simulation has none, or now does something else."""
+    try:
+        cursor.put(tick - 1, before)
+        steps = watched_advance(cursor, before)
+    except RecordingError:
+        return []
+    return steps if cursor.state.hash() == replayed.hash() else []

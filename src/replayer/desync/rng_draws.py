@@ -1,0 +1,236 @@
+"""Count random draws after the fact: the distance between two states of a generator is the number of words it drew.
+
+Nothing has to be instrumented. A PCG64 is a linear congruential generator, whose distance is found bit by bit in 128
+steps (O'Neill, "PCG", 2014, section 4.3.1); a Philox and our RandomStream count by themselves. MT19937 and SFC64 keep
+nothing that could be subtracted: they are called unsupported, not guessed.
+
+Words are 64 bits of PCG64 and Philox, 32 bits of a RandomStream. A Generator that is asked for 32 bits takes half a word
+and keeps the other half (``has_uint32``), so that half words are told, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from replayer.desync.finding import Finding
+from sim.kernel.counter_rng import ENTITY_MAX
+from sim.kernel.schema import Blob, Field
+from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from replayer.timeline.timeline import Timeline
+
+_BITS = 128
+_MASK = (1 << _BITS) - 1
+# NumPy's pcg64.h: the default multiplier of PCG64 and the cheap one of PCG64DXSM.
+_MULTIPLIERS = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA942042E4DD58B5}
+_PHILOX_WORDS = 4  # Of a block, for each value of the counter.
+_PHILOX_MASK = (1 << 256) - 1
+RANDOM_STREAM = "RandomStream"
+_JSON_BYTES_MAX = 1 << 20  # A generator's state is far shorter; a whole save of a simulation may be JSON, too.
+_LEVELS_MAX = 16
+
+
+@attrs.frozen
+class Draws:
+    """What a stream drew from one state to another.
+
+    Attributes:
+        stream: its name: a field, or a field and the way to the generator inside of it.
+        generator: its kind, as NumPy calls it, or RANDOM_STREAM.
+        words: drawn; negative if the second state is the earlier one. None if that cannot be said.
+        half_words: the same in halves of a word, counting the half that is kept for the next draw; None likewise, and
+            for a RandomStream, which has none.
+        note: why nothing can be said: "unsupported", or another seed; None if it can.
+    """
+
+    stream: str
+    generator: str
+    words: int | None
+    half_words: int | None = None
+    note: str | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the two states differ as far as that is known."""
+        return self.note is not None or bool(self.words) or bool(self.half_words)
+
+
+@attrs.frozen
+class StreamDifference:
+    """How a stream differs between a recorded and a replayed state of one tick.
+
+    Attributes:
+        more: what the replay drew more than the recording; its words are negative if it drew less.
+        recorded, replayed: drawn since a state before, on which both agree; None if there is none.
+    """
+
+    more: Draws
+    recorded: Draws | None = None
+    replayed: Draws | None = None
+
+    def text(self, where: str) -> str:
+        """One sentence. where: for example "at tick 7"."""
+        more, name = self.more, self.more.stream
+        if more.note is not None:
+            return f"stream {name} ({more.generator}) differs {where}: {more.note}"
+        words, unit = more.words or 0, "word"
+        if not words:
+            words, unit = more.half_words or 0, "half word"
+        side = "more" if words > 0 else "fewer"
+        counts = ""
+        if self.recorded is not None and self.replayed is not None and self.recorded.note is None:
+            counts = f" ({self.recorded.words:,} recorded, {self.replayed.words:,} replayed)"
+        return f"stream {name} drew {abs(words):,} {unit}{'' if abs(words) == 1 else 's'} {side} {where}{counts}"
+
+
+def draws_between(stream: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Draws:
+    """What a NumPy generator drew between two of its ``bit_generator.state``."""
+    kind = str(after.get("bit_generator"))
+    if before.get("bit_generator") != kind:
+        return Draws(stream, kind, None, note=f"another generator: {before.get('bit_generator')} before")
+    try:
+        words = _words(kind, before["state"], after["state"], before, after)
+        kept = int(after["has_uint32"]) - int(before["has_uint32"]) if words is not None else 0
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+        return Draws(stream, kind, None, note="its state is not as NumPy writes it")
+    if words is None:
+        note = "another seed" if kind in (*_MULTIPLIERS, "Philox") else f"unsupported: {kind} does not count"
+        return Draws(stream, kind, None, note=note)
+    return Draws(stream, kind, words, 2 * words - kept)
+
+
+def _words(
+    kind: str, first: Mapping[str, Any], second: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> int | None:
+    if kind in _MULTIPLIERS:
+        if int(first["inc"]) != int(second["inc"]):
+            return None
+        return _signed(
+            _lcg_distance(int(first["state"]), int(second["state"]), _MULTIPLIERS[kind], int(first["inc"])), _BITS
+        )
+    if kind == "Philox":
+        if [int(word) for word in first["key"]] != [int(word) for word in second["key"]]:
+            return None
+        blocks = _signed((_number(second["counter"]) - _number(first["counter"])) & _PHILOX_MASK, 256)
+        return _PHILOX_WORDS * blocks + int(after["buffer_pos"]) - int(before["buffer_pos"])
+    return None
+
+
+def _lcg_distance(state: int, target: int, multiplier: int, increment: int) -> int:
+    """How many steps lead from state to target: the lowest bit that differs says whether to jump by that power of two."""
+    if not increment & 1:
+        raise ValueError("an even increment: the generator would not run through all states")
+    distance, bit = 0, 1
+    for _ in range(_BITS):
+        if (state ^ target) & bit:
+            state = (state * multiplier + increment) & _MASK
+            distance |= bit
+        bit <<= 1
+        increment = (multiplier + 1) * increment & _MASK
+        multiplier = multiplier * multiplier & _MASK
+    return distance
+
+
+def _signed(distance: int, bits: int) -> int:
+    return distance - (1 << bits) if distance >> (bits - 1) else distance
+
+
+def _number(words: Iterable[Any]) -> int:
+    return sum(int(word) << (64 * place) for place, word in enumerate(words))
+
+
+# --- streams in a state
+
+
+def streams_of(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+    """The generators whose states can be recognised in a state, by name, as ``bit_generator.state`` gives them.
+
+    A field of four uint64 words whose last is 0 is taken for a RandomStream. A blob that is JSON text is searched for
+    dicts with the key bit_generator, at any depth, as ``json.dumps(rng.bit_generator.state)`` writes them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for entry in snapshot.layout.schema.entries:
+        if isinstance(entry, Field) and entry.shape == (4,) and entry.dtype == np.uint64:
+            seed, stream, drawn, zero = (int(word) for word in snapshot[entry.name])
+            if zero == 0 and stream <= ENTITY_MAX:
+                state = {"seed": seed, "stream": stream, "drawn": drawn}
+                found[entry.name] = {"bit_generator": RANDOM_STREAM, "state": state}
+        elif isinstance(entry, Blob):
+            found |= _generators_in(entry.name, _from_json(snapshot.blob(entry.name)), _LEVELS_MAX)
+    return found
+
+
+def _from_json(content: bytes) -> Any:
+    if not content.startswith((b"{", b"[")) or len(content) > _JSON_BYTES_MAX:
+        return None
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None  # Not every blob that begins so is JSON.
+
+
+def _generators_in(name: str, value: Any, levels: int) -> dict[str, dict[str, Any]]:
+    if isinstance(value, dict) and isinstance(value.get("bit_generator"), str):
+        return {name: value}
+    if not levels or not isinstance(value, dict | list):
+        return {}
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    found: dict[str, dict[str, Any]] = {}
+    for key, item in inner:
+        found |= _generators_in(f"{name}.{key}", item, levels - 1)
+    return found
+
+
+def count_draws(before: Snapshot, after: Snapshot) -> dict[str, Draws]:
+    """What each stream that both states hold drew from one to the other, by name."""
+    first, second = streams_of(before), streams_of(after)
+    return {name: _between(name, first[name], state) for name, state in second.items() if name in first}
+
+
+def _between(name: str, before: dict[str, Any], after: dict[str, Any]) -> Draws:
+    if before["bit_generator"] != RANDOM_STREAM or after["bit_generator"] != RANDOM_STREAM:
+        return draws_between(name, before, after)
+    first, second = before["state"], after["state"]
+    if (first["seed"], first["stream"]) != (second["seed"], second["stream"]):
+        return Draws(name, RANDOM_STREAM, None, note="another seed")
+    return Draws(name, RANDOM_STREAM, second["drawn"] - first["drawn"])
+
+
+def compare_streams(recorded: Snapshot, replayed: Snapshot, before: Snapshot | None = None) -> list[StreamDifference]:
+    """The streams that do not stand where they stood in the recording. before: an earlier state on which both agree."""
+    since = (count_draws(before, recorded), count_draws(before, replayed)) if before is not None else ({}, {})
+    return [
+        StreamDifference(more, since[0].get(name), since[1].get(name))
+        for name, more in count_draws(recorded, replayed).items()
+        if more.moved
+    ]
+
+
+def ledger(run: Timeline, first_tick: int, last_tick: int) -> Iterator[tuple[int, dict[str, Draws]]]:
+    """For each tick from first_tick to last_tick, what each stream drew in the step that led to it.
+
+    Raises as Timeline.seek does.
+    """
+    before = run.at(first_tick - 1)
+    for tick in range(first_tick, last_tick + 1):
+        now = run.at(tick)
+        yield tick, count_draws(before, now)
+        before = now
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    """What the streams say of a desync, one sentence each; nothing if they agree or recorded values are not known."""
+    recorded, replayed = finding.compared_recorded, finding.compared_replayed
+    if recorded is None or replayed is None:
+        return []
+    if finding.compared_tick == finding.tick:
+        where = f"at tick {finding.tick:,}"
+    else:
+        where = f"from tick {finding.tick:,} to the keyframe of tick {finding.compared_tick:,}"
+    return [difference.text(where) for difference in compare_streams(recorded, replayed, finding.before)]

@@ -1,0 +1,20 @@
+"""Laboratories: each tests one kind of cause of a desync. None imports another."""
+
+from typing import TYPE_CHECKING
+
+from recorder._lazy import names_for_later
+
+if TYPE_CHECKING:
+    from replayer.desync.rng_draws import draws_between, finding_lines, ledger
+    from replayer.diagnose.write_contracts.write_guard import guarded
+
+__all__ = ["draws_between", "finding_lines", "guarded", "ledger"]
+
+_LATER = {
+    "draws_between": "replayer.desync.rng_draws",
+    "finding_lines": "replayer.desync.rng_draws",
+    "guarded": "replayer.diagnose.write_contracts.write_guard",
+    "ledger": "replayer.desync.rng_draws",
+}
+
+__getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

@@ -1,0 +1,1 @@
+"""One tape verified in many environments."""

@@ -1,0 +1,101 @@
+"""What one process of ``replay certify`` does: verify a tape in the environment it was started in, and say what came of it.
+
+``python -P -m replayer.diagnose.certify.cell_process TAPE SIM [TICK]``, where SIM is module:factory or empty. One JSON object goes to
+standard output. Without TICK the whole tape is verified; with it, that tick is reached and the hash of each field told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.errors import RecordingError, SimulationFailedError
+from recorder.factory_spec import load_factory
+from replayer.diagnose.certify.arithmetic import describe_arithmetic
+from replayer.playback.make_simulation import Factory
+from replayer.tape.tape import Tape
+from replayer.timeline.intervals import list_intervals, run_intervals
+from replayer.timeline.timeline import Timeline
+from replayer.timeline.verify import verify_tape
+from sim.kernel.hashing import hash_field
+from sim.kernel.registry import ConfigError, UnknownWorldError
+from sim.kernel.state import Snapshot
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The whole life of the process; its exit code is 0 if it could say something."""
+    path, sim, *tick = arguments
+    # What a user's simulation prints goes to stderr, so that stdout holds the one object and nothing else.
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    facts = _facts(Path(path), sim, int(tick[0]) if tick else None)
+    with os.fdopen(stdout, "w", encoding="utf-8") as out:
+        json.dump(facts, out)
+    return 0
+
+
+def _facts(path: Path, sim: str, tick: int | None) -> dict[str, Any]:
+    try:
+        factory = load_factory(sim) if sim else None
+        facts = _verified(path, factory) if tick is None else {"field_hashes": _hashes_at(path, factory, tick)}
+    except SimulationFailedError as error:
+        facts = {"failed": str(error), "first_bad": error.tick, "outcome": _outcome(path, factory)}
+    except (RecordingError, ConfigError, UnknownWorldError, ValueError, OSError) as error:
+        facts = {"unfit": str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)}
+    return facts | {"arithmetic": attrs.asdict(describe_arithmetic())}
+
+
+def _verified(path: Path, factory: Factory | None) -> dict[str, Any]:
+    report = verify_tape(path, factory)
+    finding = report.findings[0] if report.findings else None
+    return {
+        "status": report.status,
+        "verified_ticks": report.verified_ticks,
+        "tick_count": report.tick_count,
+        "first_bad": report.first_bad,
+        "problems": [str(problem) for problem in report.problems],
+        "unreached_ticks": [[range_.first_tick, range_.last_tick] for range_ in report.unreached],
+        "bad_fields": finding.place.fields if finding else None,
+        "phase": finding.place.phase if finding else None,
+        "compared_tick": finding.compared_tick if finding else None,
+        "compared_fields": [difference.field for difference in finding.differences] if finding else [],
+        "field_hashes": field_hashes(finding.replayed) if finding else {},
+        "note": finding.note if finding else None,
+        "outcome": _outcome(path, factory) if finding else f"{report.verified_ticks} ticks are the same",
+    }
+
+
+def field_hashes(snapshot: Snapshot) -> dict[str, str]:
+    """The hash of each field, in hexadecimal, row counts included."""
+    return {name: f"{hash_field(snapshot.arena, slot):016x}" for name, slot in snapshot.layout.slots.items()}
+
+
+def _hashes_at(path: Path, factory: Factory | None, tick: int) -> dict[str, str]:
+    with Timeline(path, factory) as run:
+        run.seek(tick)
+        return field_hashes(run.state.snapshot())
+
+
+def _outcome(path: Path, factory: Factory | None) -> str:
+    """A digest of how each interval parts from the tape: two environments that compute alike give the same one."""
+    found: list[Any] = []
+    with Tape(path) as tape:
+        intervals = list_intervals(tape)
+        while len(found) < len(intervals):
+            try:
+                for result in run_intervals(tape, factory, intervals[len(found) :], 1, lambda _: None):
+                    found.append((result.interval.place.tick, result.bad_tick, result.actual_hash))  # noqa: PERF401 - kept if the next one raises
+            except SimulationFailedError as error:
+                found.append((intervals[len(found)].place.tick, error.tick, error.why))
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,130 @@
+"""Keep a certificate beside its tape, and see later whether it belongs to it.
+
+A certificate names the tape by its run and by the SHA-256 of its files, so that it is void as soon as a byte of them is
+another one. It is no signature: whoever can write the tape can write the certificate.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.storage.file_names import following_segments, journal_path, segment_path
+from recorder.storage.os_errors import writing
+from replayer.diagnose.certify.certify import CellReport, Certification
+from replayer.tape.tape import Tape
+
+SUFFIX = ".certificate.json"
+VERSION = 1
+_CHUNK_BYTES = 1 << 20
+
+
+class CertificateError(ValueError):
+    """The file is no certificate that this program can read."""
+
+
+def certificate_path(tape: Path) -> Path:
+    """Where the certificate of a tape is kept."""
+    return tape.with_name(f"{tape.stem}{SUFFIX}")
+
+
+def tape_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 over the names' order and the contents of all files of a tape, its journal included; hexadecimal.
+
+    Raises OSError if they cannot be read.
+    """
+    segments = [0, *following_segments(path)]
+    files = [segment_path(path, number) for number in segments] + [journal_path(path)]
+    digest = hashlib.sha256()
+    for number, file in enumerate(files):
+        if not file.exists():
+            continue  # A tape may lack its first file; a sealed one has no journal.
+        digest.update(f"file {number} of {file.stat().st_size} bytes\n".encode())
+        with file.open("rb") as opened:
+            while chunk := opened.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def certificate_of(certification: Certification, tape: Path, digest: str) -> dict[str, Any]:
+    """The certificate as plain data. digest: of the tape's files before they were verified."""
+    return {
+        "certificate": VERSION,
+        "tape": tape.name,
+        "run_id": certification.run_id,
+        "sha256": digest,
+        "first_tick": certification.first_tick,
+        "last_tick": certification.last_tick,
+        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "status": certification.status,
+        "same_everywhere": certification.ok and certification.status != "corrupt",
+        "factors": dict(certification.verdicts),
+        "cells": [_plain_cell(report) for report in certification.cells],
+    }
+
+
+def _plain_cell(report: CellReport) -> dict[str, Any]:
+    facts = attrs.asdict(report, filter=lambda attribute, _: attribute.name not in ("cell", "field_hashes"))
+    cell = report.cell
+    return {
+        "factor": cell.factor,
+        "level": cell.level,
+        "environment": dict(cell.changes),
+        "python_path": cell.python,
+    } | facts
+
+
+def keep_certificate(certificate: dict[str, Any], path: Path) -> None:
+    """Write a certificate, whole or not at all. Raises OSError."""
+    part = path.with_name(f"{path.name}.part")
+    with writing(path):
+        try:
+            part.write_text(json.dumps(certificate, indent=1) + "\n", encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """A certificate that was kept. Raises OSError, or CertificateError if the file is something else."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CertificateError(f"{path}: no certificate: {error}") from None
+    match found:
+        case {
+            "certificate": int(version),
+            "run_id": str(),
+            "sha256": str(),
+            "date": str(),
+            "same_everywhere": bool(),
+            "factors": dict(),
+            "cells": [{"status": "intact" | "incomplete" | "corrupt" | None}, *_] as cells,
+        } if all(isinstance(cell, dict) and "result" in cell for cell in cells):
+            if version != VERSION:
+                raise CertificateError(f"{path}: a certificate of version {version}, this program reads {VERSION}")
+            return found
+    raise CertificateError(f"{path}: no certificate: its entries are others")
+
+
+def outcome_of(certificate: dict[str, Any]) -> tuple[bool, str]:
+    """Whether no environment differed, and the status that the tape had: of a damaged one only a part was compared."""
+    results = [cell["result"] for cell in certificate["cells"]]
+    return "differs" not in results and "failed" not in results, certificate["cells"][0]["status"] or "intact"
+
+
+def why_not_of(certificate: dict[str, Any], tape: Path) -> str | None:
+    """Why a certificate does not belong to a tape as it is now; None if it does. Raises as Tape does on opening."""
+    with Tape(tape) as opened:
+        run_id = opened.run_id
+    if certificate["run_id"] != run_id:
+        return f"it was given for run {certificate['run_id']}, the tape is of run {run_id}"
+    if certificate["sha256"] != tape_digest(tape):
+        return "the tape's files have changed since"
+    return None

@@ -1,0 +1,350 @@
+"""Verify one tape under many environments and say which factor alone makes a difference.
+
+Every cell of the matrix is a process of its own (cell_process.py), started with other environment variables or another
+Python. A factor is judged by comparing its cells with the present environment, not with the tape: so it is named even
+where the present environment differs from the tape's, and no other factor is blamed for that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from replayer.diagnose.certify.arithmetic import describe_arithmetic
+from replayer.diagnose.certify.matrix import (
+    BLAS_KERNEL,
+    PRESENT,
+    PYTHON,
+    REPEAT,
+    SIMD,
+    Cell,
+    make_matrix,
+    present_cell,
+    repeat_cell,
+)
+from replayer.tape.tape import Tape
+
+Result = Literal["same", "differs", "failed", "not tested"]
+Verdict = Literal["no difference", "makes the difference", "not tested", "cannot be judged"]
+Progress = Callable[[int, int], None]  # Cells done, cells in all.
+
+_PATIENCE_S = 5.0  # How long a process that was interrupted may take to end its own workers.
+
+
+class CertifyError(RuntimeError):
+    """The present environment cannot replay the tape at all, so that there is nothing to compare."""
+
+
+@attrs.frozen
+class CellReport:
+    """What came of one cell.
+
+    Attributes:
+        cell: which.
+        result: compared with the tape.
+        why: for "failed" and "not tested", and what else is known of a difference; None if there is nothing to say.
+        status: of the tape; None if it was not read.
+        verified_ticks, tick_count: ticks that are the same as on the tape, and ticks on the tape.
+        first_bad: the first tick that differs from the tape; None if none does.
+        fields: those that differ there, as far as that can be known.
+        fields_tick: where they were compared: the first bad tick itself, or the next keyframe.
+        phase: behind which the state differs first, if the tape has hashes of phases.
+        outcome: equal for environments that compute alike, tick by tick, whether or not they agree with the tape.
+        arithmetic: with what the process computed, as it says itself; None if it did not live to say it.
+        seconds: it took.
+        problems: damage of the tape.
+        unreached_ticks: first and last of those that could not be verified.
+    """
+
+    cell: Cell
+    result: Result
+    why: str | None = None
+    status: str | None = None
+    verified_ticks: int = 0
+    tick_count: int = 0
+    first_bad: int | None = None
+    fields: list[str] = attrs.field(factory=list)
+    fields_tick: int | None = None
+    phase: str | None = None
+    outcome: str | None = None
+    arithmetic: dict[str, Any] | None = None
+    seconds: float = 0.0
+    problems: list[str] = attrs.field(factory=list)
+    unreached_ticks: list[list[int]] = attrs.field(factory=list)
+    field_hashes: dict[str, str] = attrs.field(factory=dict, repr=False)
+
+
+@attrs.frozen
+class Certification:
+    """What the whole matrix came to.
+
+    Attributes:
+        run_id: of the tape.
+        first_tick, last_tick: of the tape.
+        present: the present environment's report.
+        cells: the reports of all cells, the present one first.
+        verdicts: by factor.
+    """
+
+    run_id: str
+    first_tick: int
+    last_tick: int
+    present: CellReport
+    cells: list[CellReport]
+    verdicts: dict[str, Verdict]
+
+    @property
+    def ok(self) -> bool:
+        """Every environment that could be tried gave the recorded hash at every tick that can be verified."""
+        return all(report.result in ("same", "not tested") for report in self.cells)
+
+    @property
+    def status(self) -> str:
+        """Of the tape; "intact", too, if no environment could say it."""
+        return self.present.status or "intact"
+
+    @property
+    def guilty(self) -> list[str]:
+        """The factors each of which alone makes a difference."""
+        return [factor for factor, verdict in self.verdicts.items() if verdict == "makes the difference"]
+
+
+def certify(
+    path: str | os.PathLike[str],
+    sim: str | None = None,
+    *,
+    pythons: Sequence[str] = (),
+    factors: Sequence[str] = (),
+    quick: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Certification:
+    """Verify a tape in every environment of the matrix that this machine can provide.
+
+    sim: module:factory as on the command line, because other processes have to find it; None for a registered world.
+    pythons: other interpreters, in whose environments this package is installed. factors: keys of matrix.FACTORS.
+    jobs: processes at a time.
+
+    Raises as Tape does on opening, MissingTickError if the tape has no state, CertifyError if the present environment
+    cannot replay the tape (no such world, a step that raises everywhere).
+    """
+    with Tape(path) as tape:
+        recorded = tape.meta.get("environment")
+        recorded = recorded if isinstance(recorded, dict) else {}
+        run_id, first_tick, last_tick = tape.run_id, tape.first_tick, tape.last_tick
+    here, present = describe_arithmetic(), present_cell(recorded)
+    cells = make_matrix(present, here, recorded, pythons=pythons, factors=factors, quick=quick)
+    runner = _Runner(Path(path), sim)
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            to_run = [present, *(cell for cell in cells if cell.why_not is None and not cell.is_present)]
+            futures = [pool.submit(runner.verify, cell) for cell in to_run]
+            done = []
+            for count, future in enumerate(futures, start=1):
+                done.append(future.result())
+                if progress is not None:
+                    progress(count, len(futures))
+            base = done[0]
+            reports = _in_order(cells, base, {id(cell): report for cell, report in zip(to_run, done, strict=True)})
+            _ensure_replayable(base, reports)
+            if base.result != "same" or any(report.outcome != base.outcome for report in _tested(reports)):
+                reports.insert(0, runner.verify(repeat_cell(present)))
+            reports = [runner.with_exact_fields(report, base) for report in reports]
+        except BaseException:
+            runner.end()
+            raise
+    verdicts = _judge(base, reports)
+    return Certification(run_id, first_tick, last_tick, base, [base, *reports], verdicts)
+
+
+def _in_order(cells: list[Cell], base: CellReport, ran: dict[int, CellReport]) -> list[CellReport]:
+    found = []
+    for cell in cells:
+        if cell.why_not is not None:
+            found.append(CellReport(cell, "not tested", cell.why_not))
+        elif cell.is_present:
+            found.append(attrs.evolve(base, cell=cell, why="that is the present environment", seconds=0.0))
+        else:
+            found.append(_by_versions(_if_it_had_an_effect(ran[id(cell)], base), base))
+    return found
+
+
+def _by_versions(report: CellReport, base: CellReport) -> CellReport:
+    """Of another interpreter: whether that changed Python, NumPy or both."""
+    if report.cell.factor != PYTHON or report.arithmetic is None or base.arithmetic is None:
+        return report
+    versions = [f"{report.arithmetic['python']}", f"NumPy {report.arithmetic['numpy']}"]
+    factor = PYTHON
+    if report.arithmetic["numpy"] == base.arithmetic["numpy"]:
+        factor = "Python"
+    elif report.arithmetic["python"] == base.arithmetic["python"]:
+        factor = "NumPy"
+    return attrs.evolve(report, cell=attrs.evolve(report.cell, factor=factor, level=", ".join(versions)))
+
+
+def _if_it_had_an_effect(report: CellReport, base: CellReport) -> CellReport:
+    """Not tested, if the process says that it computed with the same as ever."""
+    kind = {SIMD: "simd", BLAS_KERNEL: "blas_kernel"}.get(report.cell.factor)
+    if kind is None or report.arithmetic is None or base.arithmetic is None:
+        return report
+    used = report.arithmetic[kind]
+    if used != base.arithmetic[kind]:
+        return report
+    shown = (" ".join(used) if isinstance(used, list) else used) or "nothing"
+    return CellReport(report.cell, "not tested", f"the process uses {shown} all the same", arithmetic=report.arithmetic)
+
+
+def _tested(reports: list[CellReport]) -> list[CellReport]:
+    return [report for report in reports if report.result != "not tested" and not report.cell.is_present]
+
+
+def _ensure_replayable(base: CellReport, reports: list[CellReport]) -> None:
+    if base.result == "not tested":
+        raise CertifyError(base.why or "the present environment cannot replay the tape")
+    if base.result == "failed" and all(report.outcome == base.outcome for report in _tested(reports)):
+        raise CertifyError(base.why or "the simulation raises in every environment")
+
+
+def _judge(base: CellReport, reports: list[CellReport]) -> dict[str, Verdict]:
+    stable = all(report.outcome == base.outcome for report in reports if report.cell.factor == REPEAT)
+    verdicts: dict[str, Verdict] = {}
+    for factor in dict.fromkeys(report.cell.factor for report in reports):
+        mine = [report for report in _tested(reports) if report.cell.factor == factor]
+        if factor == REPEAT:
+            verdicts[factor] = "no difference" if stable else "makes the difference"
+        elif not mine:
+            verdicts[factor] = "not tested"
+        elif not stable:
+            verdicts[factor] = "cannot be judged"
+        elif all(report.outcome == base.outcome for report in mine):
+            verdicts[factor] = "no difference"
+        else:
+            verdicts[factor] = "makes the difference"
+    return verdicts
+
+
+class _Runner:
+    """Starts the processes of the cells, and ends them if the whole is given up."""
+
+    def __init__(self, path: Path, sim: str | None) -> None:
+        self._arguments = [str(path), sim or ""]
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._ended = False
+        self._known: dict[int, dict[str, str]] = {}
+
+    def verify(self, cell: Cell) -> CellReport:
+        """Verify the tape in the environment of a cell."""
+        start_s = time.perf_counter()
+        code, facts, words = self._run(cell)
+        seconds = round(time.perf_counter() - start_s, 3)
+        if facts is None:
+            return _died(cell, code, words, seconds)
+        arithmetic = facts["arithmetic"]
+        if "unfit" in facts:
+            return CellReport(cell, "not tested", facts["unfit"], arithmetic=arithmetic, seconds=seconds)
+        if "failed" in facts:
+            return CellReport(
+                cell,
+                "failed",
+                facts["failed"],
+                first_bad=facts["first_bad"],
+                outcome=facts["outcome"],
+                arithmetic=arithmetic,
+                seconds=seconds,
+            )
+        exact = facts["bad_fields"]  # By the hashes that the tape's frame has of each field.
+        return CellReport(
+            cell,
+            "same" if facts["first_bad"] is None else "differs",
+            facts["note"],
+            facts["status"],
+            facts["verified_ticks"],
+            facts["tick_count"],
+            facts["first_bad"],
+            exact or facts["compared_fields"],
+            facts["first_bad"] if exact else facts["compared_tick"],
+            facts["phase"],
+            facts["outcome"],
+            arithmetic,
+            seconds,
+            facts["problems"],
+            facts["unreached_ticks"],
+            facts["field_hashes"],
+        )
+
+    def with_exact_fields(self, report: CellReport, base: CellReport) -> CellReport:
+        """The report with the fields that differ at the first bad tick itself, if the present environment can reach it.
+
+        Only for a tape without hashes of fields: it knows that tick by one hash only; the present environment, proved by
+        that hash, knows its values.
+        """
+        tick = report.first_bad
+        if report.result != "differs" or base.result != "same" or tick is None or report.fields_tick == tick:
+            return report
+        if tick not in self._known:
+            _, facts, _ = self._run(base.cell, str(tick))
+            self._known[tick] = (facts or {}).get("field_hashes", {})
+        known = self._known[tick]
+        fields = [name for name, found in report.field_hashes.items() if known.get(name, found) != found]
+        return attrs.evolve(report, fields=fields, fields_tick=tick) if fields else report
+
+    def end(self) -> None:
+        """End what is running: asked first, so that a process can end its own workers."""
+        self._ended = True
+        for process in list(self._running):
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def _run(self, cell: Cell, *more: str) -> tuple[int, dict[str, Any] | None, str]:
+        """The exit code, what the process found if it could say it, and the last line of what it complained of."""
+        if self._ended:
+            raise RuntimeError("the certification was given up")
+        environment = dict(os.environ)
+        for name, value in cell.changes.items():
+            environment.pop(name, None)
+            if value is not None:
+                environment[name] = value
+        command = [cell.python, "-P", "-m", "replayer.diagnose.certify.cell_process", *self._arguments, *more]
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own module; the interpreter is the user's choice
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            return 127, None, f"{cell.python}: {error.strerror}"
+        self._running.add(process)
+        if self._ended:
+            process.kill()  # It was given up just now, while this one was being started.
+        try:
+            out, complaints = process.communicate()
+        finally:
+            self._running.discard(process)
+        words = [line for line in complaints.decode("utf-8", "replace").splitlines() if line.strip()]
+        try:
+            facts = json.loads(out) if process.returncode == 0 else None
+        except ValueError:
+            facts = None
+        return process.returncode, facts, words[-1].strip() if words else "it said nothing"
+
+
+def _died(cell: Cell, code: int, words: str, seconds: float) -> CellReport:
+    """Of a process that told nothing: not tested if it could not begin or the processor could not run it, else failed."""
+    if code == -signal.SIGILL and cell.factor in (BLAS_KERNEL, SIMD):
+        return CellReport(cell, "not tested", "this processor cannot run it (illegal instruction)", seconds=seconds)
+    if code < 0:
+        why = f"the process was ended by {signal.Signals(-code).name}"
+        return CellReport(cell, "failed", why, outcome=why, seconds=seconds)
+    if cell.factor in (PYTHON, PRESENT):
+        return CellReport(cell, "not tested", words, seconds=seconds)
+    return CellReport(cell, "failed", words, outcome=words, seconds=seconds)

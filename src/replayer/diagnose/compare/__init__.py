@@ -1,0 +1,1 @@
+"""Two tapes compared, by their frames and by re-simulation."""

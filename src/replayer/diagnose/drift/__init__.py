@@ -1,0 +1,1 @@
+"""Error growth of simulations that are not bit-exact."""

@@ -1,0 +1,245 @@
+"""Lay two ledgers of one step side by side: which records belong together, and which values differ from where on.
+
+Records belong together if they are of the same line (of the line that stands for it, in two versions of the code) and
+come in the same order. Where the two parted, the nearest place where both go on with the same lines is sought.
+
+A difference that vanishes again, as that of a cache that one side had to fill, leaves no trace at the end.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from replayer.diagnose.explain.source_lines import LineMap, Source
+from replayer.diagnose.explain.step_trace import Record, Trace, Values
+
+WINDOW = 4000  # So many records ahead it is looked for where two ledgers meet again.
+
+History = dict[str, list[tuple[int, int | None]]]  # Of a value: before which item it was what.
+
+HERE, PARTED, ARGUMENT, HIDDEN = "here", "parted", "argument", "hidden"
+
+
+@attrs.frozen
+class Item:
+    """A place in both ledgers, or in one of them.
+
+    Attributes:
+        first, second: indices of records; None in the one that did not come here.
+    """
+
+    first: int | None
+    second: int | None
+
+
+@attrs.frozen
+class Origin:
+    """Where a value began to differ.
+
+    Attributes:
+        kind: HERE (the item's line changed it), PARTED (the item is where the two took other ways), ARGUMENT (it was
+            given by the call that the item made), HIDDEN (it differed before the step).
+        item: index of the item; -1 if it differed before the step.
+        since: the item after which the value was last looked at, -1 if before the first one; None if that was just before.
+    """
+
+    kind: str
+    item: int
+    since: int | None = None
+
+
+@attrs.define
+class _Spell:
+    """From where to where a value differed."""
+
+    origin: Origin
+    end: int | None = None
+
+
+class Alignment:
+    """Two ledgers side by side.
+
+    Attributes:
+        items: in order.
+        line_maps: for each module, from lines of the second version to lines of the first.
+        item_of: indices of items, by indices of the first ledger's records.
+    """
+
+    def __init__(self, first: Trace, second: Trace) -> None:
+        self.first, self.second = first, second
+        self.line_maps = _map_lines(first, second)
+        self.sources: dict[str, Source] = {}
+        self.items = list(
+            _align(self._keys(first.records, is_second=False), self._keys(second.records, is_second=True))
+        )
+        self.item_of = {item.first: index for index, item in enumerate(self.items) if item.first is not None}
+        self._spells: dict[str, list[_Spell]] = {}
+        self._values: tuple[Values, Values] = ({}, {})
+        self._history: tuple[History, History] = ({}, {})
+        self._names: dict[str, str] = {}  # From prefixes of the second ledger to those of the first.
+        self._compare()
+
+    def _keys(self, records: list[Record], *, is_second: bool) -> list[tuple[str, str, int]]:
+        return [
+            (
+                record.kind,
+                record.module,
+                self.line_maps[record.module].to_first(record.line) if is_second else record.line,
+            )
+            for record in records
+        ]
+
+    # --- what is asked
+
+    def source(self, path: str) -> Source:
+        """The source of a file."""
+        return self.sources.setdefault(path, Source(path))
+
+    def origin(self, name: str, item: int) -> Origin | None:
+        """Where the difference of a value that there was just before an item ran began; None if it did not differ."""
+        for spell in reversed(self._spells.get(name, [])):
+            if spell.origin.item < item:
+                return spell.origin if spell.end is None or spell.end >= item else None
+        return None
+
+    def final(self) -> dict[str, Origin]:
+        """The values that differ at the end, and where that began."""
+        return {name: spells[-1].origin for name, spells in self._spells.items() if spells[-1].end is None}
+
+    def changed_at(self, item: int) -> list[str]:
+        """The values that began to differ at an item."""
+        return [
+            name
+            for name, spells in self._spells.items()
+            if any(spell.origin.item == item and spell.origin.kind != ARGUMENT for spell in spells)
+        ]
+
+    def names(self) -> list[str]:
+        """The values that differed at any time."""
+        return list(self._spells)
+
+    def digest_after(self, name: str, item: int, side: int) -> int | None:
+        """The digest of a value after an item, on the first (0) or the second side (1); None where there is none."""
+        found = None
+        for position, digest in self._history[side].get(name, ()):
+            if position > item + 1:
+                break
+            found = digest
+        return found
+
+    def first_digest(self, name: str, side: int) -> int | None:
+        """The digest of a value when it was first seen, on the first (0) or the second side (1); None if it never was."""
+        history = self._history[side].get(name)
+        return history[0][1] if history else None
+
+    # --- inside
+
+    def _compare(self) -> None:
+        parted, touched = -1, set[str]()
+        for index, item in enumerate(self.items):
+            if item.first is not None and item.second is not None:
+                first, second = self.first.records[item.first], self.second.records[item.second]
+                self._pair(first, second)
+                names = self._apply(0, first.before, index) | self._apply(1, second.before, index)
+                given = Origin(ARGUMENT, self.item_of[first.parent]) if first.parent >= 0 else Origin(HIDDEN, -1)
+                for name in sorted(names):
+                    self._mark(name, index, given if name.startswith("f") else Origin(HIDDEN, -1))
+                for name in sorted(touched):
+                    self._mark(name, index, Origin(PARTED, parted))
+                touched = set()
+                for name in sorted(self._apply(0, first.after, index + 1) | self._apply(1, second.after, index + 1)):
+                    self._mark(name, index + 1, Origin(HERE, index, self._last_look(first, name)))
+                parted = index
+            else:
+                for side, place in enumerate((item.first, item.second)):
+                    if place is not None:
+                        record = (self.first, self.second)[side].records[place]
+                        touched |= self._apply(side, record.before, index) | self._apply(side, record.after, index)
+        for name in sorted(touched):
+            self._mark(name, len(self.items), Origin(PARTED, parted))
+
+    def _last_look(self, record: Record, name: str) -> int | None:
+        """See Origin.since. A value that was large before the step began was looked at then, before any record."""
+        last_look = record.late.get(name)
+        return self.item_of.get(last_look, -1) if last_look is not None else None
+
+    def _pair(self, first: Record, second: Record) -> None:
+        self._names[f"f{second.frame}"] = f"f{first.frame}"
+        if first.owner >= 0 and second.owner >= 0:
+            self._names[f"o{second.owner}"] = f"o{first.owner}"
+
+    def _apply(self, side: int, values: Values, index: int) -> set[str]:
+        """Take what a record says about values; return their names, as the first ledger calls them."""
+        known = self._values[side]
+        names = set()
+        for own, digest in values.items():
+            prefix, colon, rest = own.partition(":")
+            name = (
+                own if side == 0 or prefix[0] not in "fo" else f"{self._names.get(prefix, f'{prefix}?')}{colon}{rest}"
+            )
+            known[name] = digest
+            self._history[side].setdefault(name, []).append((index, digest))
+            names.add(name)
+        return names
+
+    def _mark(self, name: str, index: int, origin: Origin) -> None:
+        pair = self._values[0].get(name), self._values[1].get(name)
+        spells = self._spells.setdefault(name, [])
+        is_open = bool(spells) and spells[-1].end is None
+        if pair[0] == pair[1]:
+            if is_open:
+                spells[-1].end = index - 1
+        elif not is_open:
+            spells.append(_Spell(origin))
+        if not spells:
+            del self._spells[name]
+
+
+def _map_lines(first: Trace, second: Trace) -> dict[str, LineMap]:
+    paths: dict[str, list[str | None]] = {}
+    for side, trace in enumerate((first, second)):
+        for record in trace.records:
+            paths.setdefault(record.module, [None, None])[side] = record.path
+    return {
+        module: LineMap(Source(pair[0] or pair[1] or ""), Source(pair[1] or pair[0] or ""))
+        for module, pair in paths.items()
+    }
+
+
+Key = tuple[str, str, int]
+
+
+def _align(first: list[Key], second: list[Key]) -> list[Item]:
+    items: list[Item] = []
+    i = j = 0
+    while i < len(first) and j < len(second):
+        if first[i] == second[j]:
+            items.append(Item(i, j))
+            i, j = i + 1, j + 1
+            continue
+        skipped = _meeting(first, second, i, j)
+        items += [Item(place, None) for place in range(i, i + skipped[0])]
+        items += [Item(None, place) for place in range(j, j + skipped[1])]
+        i, j = i + skipped[0], j + skipped[1]
+    items += [Item(place, None) for place in range(i, len(first))]
+    items += [Item(None, place) for place in range(j, len(second))]
+    return items
+
+
+def _meeting(first: list[Key], second: list[Key], i: int, j: int) -> tuple[int, int]:
+    """How many records of each to leave out so that both go on with the same line, and with the same one after it."""
+    places: dict[Key, list[int]] = {}
+    for place in range(j, min(len(second), j + WINDOW)):
+        places.setdefault(second[place], []).append(place - j)
+    best = (len(first) - i, len(second) - j)
+    best_sum = sum(best)
+    for left in range(min(len(first) - i, WINDOW)):
+        if left >= best_sum:
+            break
+        for right in places.get(first[i + left], ()):
+            if left + right >= best_sum:
+                break
+            if first[i + left + 1 : i + left + 2] == second[j + right + 1 : j + right + 2]:
+                best, best_sum = (left, right), left + right
+                break
+    return best

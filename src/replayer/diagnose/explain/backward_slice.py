@@ -1,0 +1,347 @@
+"""Name the operation and the line at which two runs of one step parted, from their ledgers side by side.
+
+The way goes backwards: from the first line after which a field of the state differs to the end, over what that line
+reads and where that began to differ, until a line is reached whose own operation gave other results from the same
+inputs, that was edited, that took another way, or that reads something kept outside of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from replayer.desync.ulps import compare_lanes
+from replayer.diagnose.explain.align import HIDDEN, PARTED, Alignment, Item, Origin
+from replayer.diagnose.explain.cause import Cause, Place, Value
+from replayer.diagnose.explain.source_lines import Statement
+from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record
+
+WAY_MAX = 50  # Lines back; a longer way is told up to there.
+
+
+def find_cause(alignment: Alignment) -> Cause | None:
+    """The cause of what differs at the end of a step; None if no line of the user's is known to have a part in it."""
+    start = _start(alignment) or _parting(alignment)
+    if start is None:
+        return None
+    name, origin = start
+    return _Finder(alignment).find(name, origin)
+
+
+def _start(alignment: Alignment) -> tuple[str, Origin] | None:
+    """The value whose way is gone back: of the fields that differ at the end, the one that began to first."""
+    final = alignment.final()
+    fields = {name: origin for name, origin in final.items() if name.startswith("s:")}
+    # A simulation that saves its state has no field to look at before the step is over: what it holds counts.
+    kept = {name: origin for name, origin in final.items() if name[0] in "ocg" and origin.kind != HIDDEN}
+    chosen = fields or kept
+    if not chosen:
+        return None
+    return min(chosen.items(), key=lambda entry: (entry[1].item, entry[0]))
+
+
+def _parting(alignment: Alignment) -> tuple[str, Origin] | None:
+    """Where the two first went other ways for good, as when one of them raised something."""
+    last = alignment.items[-1] if alignment.items else None
+    if last is None or (last.first is not None and last.second is not None):
+        return None
+    both = [index for index, item in enumerate(alignment.items) if item.first is not None and item.second is not None]
+    return ("", Origin(PARTED, both[-1])) if both else None
+
+
+class _Finder:
+    def __init__(self, alignment: Alignment) -> None:
+        self._alignment = alignment
+        self._items = alignment.items
+        self._way: list[tuple[Place, str]] = []
+
+    def find(self, name: str, origin: Origin) -> Cause | None:
+        """Go back from a value and where it began to differ."""
+        seen: set[int] = set()
+        while True:
+            if origin.item < 0:
+                return None  # The two went other ways from their very first line on, or nothing was heard of.
+            item = origin.item
+            self._way.insert(0, (self._place(item), self._shown(name, item)))
+            seen.add(item)
+            parents = self._parents(item) + self._since(origin)
+            outside = [parent for parent, where in parents if where.kind == HIDDEN]
+            earlier = [(parent, where) for parent, where in parents if where.kind != HIDDEN and where.item not in seen]
+            if earlier and len(seen) < WAY_MAX:
+                name, origin = min(earlier, key=lambda entry: (entry[1].item, entry[0]))
+                continue
+            return self._cause(item, name, origin, outside)
+
+    # --- going back
+
+    def _parents(self, item: int) -> list[tuple[str, Origin]]:
+        """What an item reads that differs already, and where that began."""
+        found = []
+        record = self._record(item)
+        for name in self._reads(item):
+            origin = self._alignment.origin(name, item)
+            if origin is not None:
+                found.append((name, origin))
+        if record.kind == RESUME or self._group(item) != [item]:
+            found += self._returned(item)
+            if not [one for one in found if one[1].kind != HIDDEN]:
+                found += self._inside(item)
+        return found
+
+    def _since(self, origin: Origin) -> list[tuple[str, Origin]]:
+        """For a large value, which is not looked at after each line: where anything began to differ since it was."""
+        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
+            changed = self._alignment.changed_at(place)
+            if changed:
+                return [(changed[0], Origin("here", place))]
+        return []
+
+    def _reads(self, item: int) -> Iterator[str]:
+        record = self._record(item)
+        words = set[str]()
+        for statement in self._statements(item):
+            words |= statement.reads
+        for word in sorted(words):
+            base, dot, attribute = word.partition(".")
+            if word[0] in "'\"":
+                yield f"s:{word[1:-1]}"
+            elif dot and base == "self":
+                yield f"o{record.owner}:{attribute}"
+                yield from (f"c{name}:{attribute}" for name in self._classes(attribute))
+            elif dot:
+                yield from (f"c{name}:{attribute}" for name in self._classes(attribute) if name.endswith(base))
+                yield f"f{record.frame}:{base}"
+                yield f"g:{record.module}:{base}"
+            else:
+                yield f"f{record.frame}:{word}"
+                yield f"g:{record.module}:{word}"
+
+    def _classes(self, attribute: str) -> list[str]:
+        return [
+            name[1:].rpartition(":")[0]
+            for name in self._alignment.names()
+            if name.startswith("c") and name.endswith(f":{attribute}")
+        ]
+
+    def _returned(self, item: int) -> list[tuple[str, Origin]]:
+        """Returns from functions that the item's line called, if they gave other values."""
+        found = []
+        for place in self._below(item):
+            record = self._record(place)
+            if record.kind == RETURN and self._alignment.origin(f"f{record.frame}:return", place + 1) is not None:
+                found.append((f"f{record.frame}:return", Origin("here", place)))
+        return found
+
+    def _inside(self, item: int) -> list[tuple[str, Origin]]:
+        """The first place inside of the calls that the line made where something began to differ."""
+        for place in self._below(item):
+            changed = self._alignment.changed_at(place)
+            if changed:
+                return [(changed[0], Origin("here", place))]
+        return []
+
+    def _below(self, item: int) -> list[int]:
+        """Items, in both ledgers, of the calls that the item's statement made before it."""
+        group = self._group(item)
+        return [
+            place
+            for place in range(group[0], item)
+            if place not in group and self._items[place].first is not None and self._items[place].second is not None
+        ]
+
+    def _group(self, item: int) -> list[int]:
+        """The items of one statement that runs: its lines, and what is left of them after a call."""
+        record, statement = self._record(item), self._statement(item)
+        group = [item]
+        for place in range(item - 1, -1, -1):
+            here = self._items[place]
+            if here.first is None or here.second is None:
+                continue
+            other = self._record(place)
+            if other.frame != record.frame:
+                if other.kind == RETURN and other.parent < 0:
+                    break
+                continue
+            if (
+                statement is None
+                or self._statement(place) != statement
+                or (other.line == record.line and other.kind == record.kind == "line")
+            ):
+                break
+            group.insert(0, place)
+        return group
+
+    # --- telling
+
+    def _cause(self, item: int, name: str, origin: Origin, outside: list[str]) -> Cause:
+        place, other = self._place(item), self._other_place(item)
+        operation = self._operation(item)
+        only = self._only_in_one(item) if origin.kind == PARTED else None
+        kind = "line"
+        value = self._value(name, item)
+        if operation is not None and operation[0].inputs == operation[1].inputs and other is None:
+            kind, place = "operation", attrs.evolve(place, line=operation[0].line)
+            value = self._result(operation) or value
+        elif other is not None or only is not None:
+            kind = "edited"
+            if only is not None:
+                place, other = only
+        elif outside:
+            kind = "outside"
+            edited = self._edited_definition(item, outside)
+            if edited is not None:
+                kind, (place, other) = "edited", edited
+        elif origin.kind == PARTED:
+            kind = "branch"
+        statement = self._statement(item)
+        return Cause(
+            kind,
+            place,
+            other,
+            operation[0].name if operation is not None else None,
+            statement.calls if statement is not None else (),
+            value,
+            [found for found in (self._outside_value(one, item) for one in outside) if found is not None],
+            self._way,
+        )
+
+    def _operation(self, item: int) -> tuple[Operation, Operation] | None:
+        """The first operations of a statement that gave other results: from the same inputs, if there are such."""
+        group = self._group(item)
+        sides = [
+            [
+                operation
+                for operation in trace.operations
+                if operation.record in {getattr(self._items[place], side) for place in group}
+            ]
+            for trace, side in ((self._alignment.first, "first"), (self._alignment.second, "second"))
+        ]
+        pairs = [
+            pair
+            for pair in zip(*sides, strict=False)
+            if pair[0].name == pair[1].name and pair[0].outputs != pair[1].outputs
+        ]
+        return next((pair for pair in pairs if pair[0].inputs == pair[1].inputs), None)
+
+    def _result(self, operation: tuple[Operation, Operation]) -> Value | None:
+        first, second = operation
+        for one, other in zip(first.outputs, second.outputs, strict=False):
+            if one != other:
+                return self._value_of(f"the result of {first.name}", one, other)
+        return None
+
+    def _only_in_one(self, item: int) -> tuple[Place, Place | None] | None:
+        """The line that only one version of the code has, if that is where the two went other ways."""
+        for following in self._items[item + 1 : item + 3]:
+            for side, number in (("first", following.first), ("second", following.second)):
+                if number is None or (following.first is not None and following.second is not None):
+                    continue
+                record = (self._alignment.first if side == "first" else self._alignment.second).records[number]
+                lines = self._alignment.line_maps[record.module]
+                is_new = lines.to_first(record.line) < 0 if side == "second" else not lines.has_first(record.line)
+                if is_new:
+                    found = self._place_of(record)
+                    return found, None
+        return None
+
+    def _edited_definition(self, item: int, outside: list[str]) -> tuple[Place, Place] | None:
+        """Where the two versions of the code give something outside of the state another value."""
+        record = self._record(item)
+        lines = self._alignment.line_maps[record.module]
+        first = self._alignment.source(record.path)
+        second_path = self._alignment.second.records[self._items[item].second or 0].path
+        second = self._alignment.source(second_path)
+        for name in outside:
+            word = name.rpartition(":")[2]
+            for said in (word, f"self.{word}"):
+                for line in second.definitions.get(said, ()):
+                    if line in lines.edited:
+                        mapped = lines.to_first(line)
+                        return (
+                            Place(first.path, mapped, "", first.statement_text(mapped)),
+                            Place(second.path, line, "", second.statement_text(line)),
+                        )
+        return None
+
+    def _other_place(self, item: int) -> Place | None:
+        """The line of the second version, if it is another one than that of the first."""
+        here = self._items[item]
+        if here.second is None:
+            return None
+        first, second = self._record(item), self._alignment.second.records[here.second]
+        lines = self._alignment.line_maps[first.module]
+        statement = self._alignment.source(second.path).statement(second.line)
+        spread = range(statement.first_line, statement.last_line + 1) if statement is not None else [second.line]
+        return self._place_of(second) if any(line in lines.edited for line in spread) else None
+
+    def _value(self, name: str, item: int) -> Value | None:
+        """A value that an item changed, or as it was there."""
+        digests = []
+        for side, trace in enumerate((self._alignment.first, self._alignment.second)):
+            digests.append(self._alignment.digest_after(name, item, side))
+            if digests[-1] is not None and digests[-1] not in trace.texts:
+                return None
+        return self._value_of(self._shown(name, item), *digests) if digests[0] != digests[1] else None
+
+    def _outside_value(self, name: str, item: int) -> Value | None:
+        """What the step found outside of the state; as it was at an item, if it did not differ yet when first seen."""
+        first, second = (self._alignment.first_digest(name, side) for side in (0, 1))
+        known = first in self._alignment.first.texts and second in self._alignment.second.texts
+        if known and first != second:
+            return self._value_of(self._shown(name, item), first, second)
+        return self._value(name, item)
+
+    def _value_of(self, name: str, first: int | None, second: int | None) -> Value:
+        traces = (self._alignment.first, self._alignment.second)
+        texts = [
+            trace.texts.get(digest, "?") if digest is not None else "not there"
+            for trace, digest in zip(traces, (first, second), strict=True)
+        ]
+        arrays = [trace.arrays.get(digest or 0) for trace, digest in zip(traces, (first, second), strict=True)]
+        lanes = compare_lanes(arrays[0], arrays[1]) if arrays[0] is not None and arrays[1] is not None else None
+        return Value(name, texts[0], texts[1], lanes)
+
+    # --- small things
+
+    def _record(self, item: int) -> Record:
+        here: Item = self._items[item]
+        if here.first is not None:
+            return self._alignment.first.records[here.first]
+        return self._alignment.second.records[here.second or 0]
+
+    def _statement(self, item: int) -> Statement | None:
+        record = self._record(item)
+        return self._alignment.source(record.path).statement(record.line)
+
+    def _statements(self, item: int) -> list[Statement]:
+        """The statement of an item, in both versions."""
+        here, found = self._items[item], [self._statement(item)]
+        if here.first is not None and here.second is not None:
+            second = self._alignment.second.records[here.second]
+            found.append(self._alignment.source(second.path).statement(second.line))
+        return [statement for statement in found if statement is not None]
+
+    def _place(self, item: int) -> Place:
+        return self._place_of(self._record(item))
+
+    def _place_of(self, record: Record) -> Place:
+        source = self._alignment.source(record.path)
+        statement = source.statement(record.line)
+        line = statement.first_line if statement is not None else record.line
+        return Place(record.path, line, record.function, source.statement_text(record.line))
+
+    def _shown(self, name: str, item: int) -> str:
+        """A value's name as people say it."""
+        prefix, _, rest = name.partition(":")
+        if not name:
+            return "the way on"
+        if prefix == "s":
+            return f"field {rest}"
+        if prefix.startswith("o"):
+            return f"self.{rest}"
+        if prefix.startswith("c"):
+            return f"{prefix[1:]}.{rest}"
+        if prefix == "g":
+            return rest.replace(":", ".")
+        return f"what {self._record(item).function} returns" if rest == "return" else rest

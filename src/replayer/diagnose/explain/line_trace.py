@@ -1,0 +1,274 @@
+"""Write down the lines of one step and what each changed: fields of the state, local variables, attributes, globals.
+
+Before each line, and at each return, all that the running function can see is looked at; what differs from the last
+look was changed by the line that ran in between. Large values are looked at again only where a line names them.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import re
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from replayer.diagnose.explain.source_lines import Source
+from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, Trace, Values
+from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
+from sim.kernel.hashing import hash_arena
+from sim.kernel.simulation import Simulation
+from sim.kernel.state import State
+
+RECORDS_MAX = 200_000
+OPERATIONS_MAX = 200_000
+HASHED_BYTES_MAX = 8 << 30  # Takes about a second; afterwards only the order of lines is written down.
+KEPT_BYTES_MAX = 64 << 20  # Of values, so that lanes can be shown; each once.
+LARGE_BYTES = 1 << 16  # An array above this is looked at again only where a line names it.
+LARGE_PARTS = 200  # Likewise an object or a container of more parts.
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class LineLedger:
+    """Hears of lines (see line_hooks.py) and operations (see traced_array.py), and writes a Trace."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.trace = Trace()
+        self.digester = Digester(self._place_of)
+        self._by_content = Digester()
+        self._simulation = simulation
+        self._running: dict[int, int] = {}  # Record that each frame of ours runs, by the frame's id.
+        self._frames: dict[int, int] = {}  # Their numbers.
+        self._suspended: dict[int, FrameType] = {}  # Generators that wait.
+        self._frame_count = 0
+        self._last = -1
+        self._seen: Values = {}
+        self._objects: dict[int, tuple[int, Any]] = {}  # Kept alive, so that no other gets their id.
+        self._large: dict[
+            str, tuple[int, int, int]
+        ] = {}  # Of large values: id, digest and record when they were looked at.
+        self._kept_bytes = 0
+        self._arena_hash: int | None = None
+        self._sources: dict[str, Source] = {}
+        self._words: dict[tuple[str, int], frozenset[str]] = {}
+
+    # --- what is heard
+
+    def line(self, frame: FrameType) -> None:
+        """A line is about to run."""
+        if len(self.trace.records) >= RECORDS_MAX:
+            self.trace.limited = f"only the first {RECORDS_MAX:,} lines of the step were watched"
+            return
+        fresh = self._look(frame)
+        key = id(frame)
+        if key not in self._frames:
+            self._frames[key] = self._frame_count
+            self._frame_count += 1
+            fresh |= self._look_at_locals(frame)
+        self._append(LINE, frame, fresh)
+
+    def returned(self, frame: FrameType, value: Any) -> None:
+        """A function of the user's is left."""
+        key = id(frame)
+        if key not in self._frames or len(self.trace.records) >= RECORDS_MAX:
+            return
+        self._look(frame)
+        number = self._frames[key]
+        self._append(RETURN, frame, {})
+        self.trace.records[self._last].after[f"f{number}:return"] = self._digest(value)
+        if _is_yield(frame):
+            self._suspended[key] = frame  # Kept alive, so that no other frame gets its id.
+        else:
+            self._forget(key, number)
+        caller = self._caller(frame)
+        if caller is not None:
+            self._append(RESUME, caller, {})
+
+    def _forget(self, key: int, number: int) -> None:
+        del self._frames[key], self._running[key]
+        self._suspended.pop(key, None)
+        for name in [name for name in self._seen if name.startswith(f"f{number}:")]:
+            del self._seen[name]
+            self._large.pop(name, None)
+
+    def note(self, name: str, inputs: list[int], outputs: list[int]) -> None:
+        """An operation was done."""
+        if len(self.trace.operations) < OPERATIONS_MAX and self._last >= 0:
+            record = self.trace.records[self._last]
+            self.trace.operations.append(Operation(name, self._last, record.path, record.line, inputs, outputs))
+
+    def digest(self, value: Any) -> int:
+        """The digest of an operation's input or output: by content, wherever it lies."""
+        return self._digest(value, self._by_content)
+
+    def finish(self) -> Trace:
+        """Give the ledger after the step; what it changed last belongs to its last line."""
+        self._look_at_state({})
+        return self.trace
+
+    # --- inside
+
+    def _append(self, kind: str, frame: FrameType, before: Values) -> None:
+        code, key = frame.f_code, id(frame)
+        caller = self._caller(frame)
+        parent = self._running[id(caller)] if caller is not None else -1
+        owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        record = Record(
+            kind,
+            str(frame.f_globals.get("__name__", "")),
+            code.co_filename,
+            frame.f_lineno,
+            code.co_qualname,
+            self._frames[key],
+            parent,
+            self._objects[id(owner)][0] if id(owner) in self._objects else -1,
+            before,
+        )
+        self._last = self._running[key] = len(self.trace.records)
+        self.trace.records.append(record)
+
+    def _caller(self, frame: FrameType) -> FrameType | None:
+        above = frame.f_back
+        while above is not None and id(above) not in self._running:
+            above = above.f_back
+        return above
+
+    def _look(self, frame: FrameType) -> Values:
+        """Write what changed since the last look to the lines that changed it; return what is seen the first time."""
+        if self.digester.hashed_bytes > HASHED_BYTES_MAX:
+            self.trace.limited = f"values were watched up to line {len(self.trace.records):,} of the step"
+            return {}
+        fresh: Values = {}
+        self._look_at_state(fresh)
+        found = self._shared(frame)
+        for name, value in found.items():
+            self._take(name, value, self._last, fresh)
+        if id(frame) in self._frames:
+            fresh |= self._look_at_locals(frame)
+        return fresh
+
+    def _look_at_locals(self, frame: FrameType) -> Values:
+        fresh: Values = {}
+        prefix = f"f{self._frames[id(frame)]}:"
+        running = self._running.get(id(frame), -1)
+        present = {f"{prefix}{name}": value for name, value in frame.f_locals.items()}
+        for name, value in present.items():
+            self._take(name, value, running, fresh, is_local=True)
+        for name in [name for name in self._seen if name.startswith(prefix) and name not in present]:
+            del self._seen[name]
+            if running >= 0:
+                self.trace.records[running].after[name] = None
+        return fresh
+
+    def _take(self, name: str, value: Any, record: int, fresh: Values, *, is_local: bool = False) -> None:
+        was_looked_at = self._large[name][2] if name in self._large else None
+        digest = self._digest_again(name, value, record)
+        if name not in self._seen:
+            if is_local and record >= 0:
+                self.trace.records[record].after[name] = digest  # A variable that the line made.
+            else:
+                fresh[name] = digest
+        elif self._seen[name] != digest and record >= 0:
+            self.trace.records[record].after[name] = digest
+            if was_looked_at is not None and was_looked_at < record - 1:
+                self.trace.records[record].late[name] = was_looked_at
+        self._seen[name] = digest
+
+    def _digest_again(self, name: str, value: Any, record: int) -> int:
+        if id(value) in self._objects:
+            return 0  # Its attributes are looked at one by one.
+        known = self._large.get(name)
+        if known is not None and known[0] == id(value) and not self._names(record, name.rpartition(":")[2]):
+            return known[1]
+        digest = self._digest(value)
+        is_large = value.nbytes > LARGE_BYTES if isinstance(value, np.ndarray) else self.digester.parts > LARGE_PARTS
+        if is_large:
+            self._large[name] = (id(value), digest, self._last)
+        else:
+            self._large.pop(name, None)
+        return digest
+
+    def _names(self, record: int, name: str) -> bool:
+        """Whether the statement of a record says the name."""
+        if record < 0:
+            return True
+        place = (self.trace.records[record].path, self.trace.records[record].line)
+        if place not in self._words:
+            source = self._sources.setdefault(place[0], Source(place[0]))
+            self._words[place] = frozenset(_WORD.findall(source.statement_text(place[1])))
+        return name in self._words[place]
+
+    def _shared(self, frame: FrameType) -> dict[str, Any]:
+        """What the function can see beside its local variables and the state: attributes, and globals that it names."""
+        found: dict[str, Any] = {}
+        code = frame.f_code
+        owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        attributes = getattr(owner, "__dict__", None)
+        if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType | State):
+            number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
+            found |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
+            for cls in type(owner).__mro__[:-1]:
+                for name, value in vars(cls).items():
+                    if _is_kept(name, value) or is_cache(value):
+                        found[f"c{cls.__qualname__}:{name}"] = value
+        module = frame.f_globals.get("__name__", "")
+        for name in code.co_names:
+            value = frame.f_globals.get(name)
+            if name in frame.f_globals and (is_data(value) or is_cache(value)):
+                found[f"g:{module}:{name}"] = value
+            if isinstance(value, type) and value.__module__ == module:
+                for inner, kept in vars(value).items():
+                    if _is_kept(inner, kept):
+                        found[f"c{value.__qualname__}:{inner}"] = kept
+        return found
+
+    def _look_at_state(self, fresh: Values) -> None:
+        state = self._simulation.state
+        arena_hash = hash_arena(state.layout, state.arena)
+        self.digester.hashed_bytes += state.layout.size_bytes
+        if arena_hash == self._arena_hash:
+            return
+        self._arena_hash = arena_hash
+        snapshot = state.snapshot()
+        for name in snapshot:
+            self._take(f"s:{name}", snapshot[name], self._last, fresh)
+
+    def _place_of(self, array: np.ndarray[Any, Any]) -> int | None:
+        arena = self._simulation.state.arena
+        start = array.__array_interface__["data"][0] - arena.__array_interface__["data"][0]
+        return start if array.size and 0 <= start < arena.nbytes else None
+
+    def _digest(self, value: Any, digester: Digester | None = None) -> int:
+        digest = (digester or self.digester).digest(value)
+        if digest not in self.trace.texts:
+            self.trace.texts[digest] = text_of(value)
+            self._keep(digest, value, by_content=digester is not None)
+        return digest
+
+    def _keep(self, digest: int, value: Any, *, by_content: bool) -> None:
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject or (not by_content and self._place_of(value) is not None):
+                return
+        elif not isinstance(value, np.generic | float) and type(value) not in {int, bool}:
+            return
+        if isinstance(value, int) and value.bit_length() > 63:
+            return
+        kept = np.array(np.asarray(value))
+        if self._kept_bytes + kept.nbytes <= KEPT_BYTES_MAX:
+            self._kept_bytes += kept.nbytes
+            self.trace.arrays[digest] = kept
+
+
+def _is_kept(name: str, value: Any) -> bool:
+    """Whether a class keeps data under a name."""
+    return is_data(value) and not name.startswith("__") and not hasattr(value, "__get__")
+
+
+def _is_yield(frame: FrameType) -> bool:
+    """Whether a frame that is left will be entered again."""
+    code = frame.f_code
+    if not code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return False
+    return dis.opname[code.co_code[frame.f_lasti]] == "YIELD_VALUE"

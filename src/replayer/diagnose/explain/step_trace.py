@@ -1,0 +1,134 @@
+"""What one traced step did, as plain data: the lines it ran, what each changed, and its operations.
+
+Values are there as digests (see value_hash.py); of some the value itself is kept. A name says where a value lives:
+
+    s:energy        the field energy of the state
+    f3:growth       the local variable growth of the third frame; f3:return is what that frame returned
+    o0:count        the attribute count of the first object whose methods ran
+    g:flock:SEEN    the global SEEN of the module flock
+    c:Flock:total   the class attribute total of Flock
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sim.kernel.schema import make_layout, schema_from_plain, schema_to_plain
+from sim.kernel.state import Snapshot
+
+LINE, RETURN, RESUME = "line", "return", "resume"
+
+Values = dict[str, int | None]  # Digests by name; None: the name is gone.
+
+
+@attrs.define
+class Record:
+    """One line that ran, a return from a function, or the rest of a line after a call that it made.
+
+    Attributes:
+        kind: LINE, RETURN or RESUME.
+        module, path, line, function: where.
+        frame: number of the call that it is part of.
+        parent: index of the caller's record; -1 for the first frame.
+        owner: number of the object whose method it is; -1 if it is a function.
+        before: values seen for the first time before it ran.
+        after: values that it changed.
+        late: of those, values that were not looked at after each line, and the record after which they last were.
+    """
+
+    kind: str
+    module: str
+    path: str
+    line: int
+    function: str
+    frame: int
+    parent: int
+    owner: int
+    before: Values = attrs.field(factory=dict)
+    after: Values = attrs.field(factory=dict)
+    late: dict[str, int] = attrs.field(factory=dict)
+
+
+@attrs.define
+class Operation:
+    """One operation on arrays, or call of a function that may give something else each time.
+
+    Attributes:
+        name: for example np.exp.
+        record: index of the record that it is part of; -1 if no line was seen yet.
+        path, line: where.
+        inputs, outputs: digests.
+    """
+
+    name: str
+    record: int
+    path: str
+    line: int
+    inputs: list[int]
+    outputs: list[int]
+
+
+@attrs.define
+class Trace:
+    """A traced step.
+
+    Attributes:
+        records, operations: in the order in which they happened.
+        texts: values in words, by digest.
+        arrays: values, by digest; as far as they were kept.
+        limited: why something was not watched to the end; None if all was.
+    """
+
+    records: list[Record] = attrs.field(factory=list)
+    operations: list[Operation] = attrs.field(factory=list)
+    texts: dict[int, str] = attrs.field(factory=dict)
+    arrays: dict[int, np.ndarray[Any, Any]] = attrs.field(factory=dict)
+    limited: str | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Lists, numbers, strings and bytes."""
+        return {
+            "records": [list(attrs.astuple(record, recurse=False)) for record in self.records],
+            "operations": [list(attrs.astuple(operation, recurse=False)) for operation in self.operations],
+            "texts": self.texts,
+            "arrays": {digest: array_to_plain(array) for digest, array in self.arrays.items()},
+            "limited": self.limited,
+        }
+
+    @staticmethod
+    def from_plain(plain: dict[str, Any]) -> Trace:
+        """What to_plain made."""
+        return Trace(
+            [Record(*parts) for parts in plain["records"]],
+            [Operation(*parts) for parts in plain["operations"]],
+            plain["texts"],
+            {digest: array_from_plain(array) for digest, array in plain["arrays"].items()},
+            plain["limited"],
+        )
+
+
+def array_to_plain(array: Any) -> list[Any]:
+    """An array without objects in it as plain data."""
+    plain = np.asarray(array)
+    return [plain.dtype.str, list(plain.shape), plain.tobytes()]
+
+
+def array_from_plain(plain: list[Any]) -> np.ndarray[Any, Any]:
+    """What array_to_plain made."""
+    dtype, shape, content = plain
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def snapshot_to_plain(snapshot: Snapshot) -> list[Any]:
+    """A state as plain data."""
+    layout = snapshot.layout
+    return [schema_to_plain(layout.schema), dict(layout.capacities), snapshot.arena.tobytes()]
+
+
+def snapshot_from_plain(plain: list[Any]) -> Snapshot:
+    """What snapshot_to_plain made."""
+    schema, capacities, content = plain
+    return Snapshot(make_layout(schema_from_plain(schema), capacities), np.frombuffer(content, np.uint8).copy())

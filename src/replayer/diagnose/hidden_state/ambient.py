@@ -1,0 +1,127 @@
+"""Hold all that a step can read or move outside of the state, by path, and put it back; object_walk.py takes it down.
+
+Invariant: what put_back restores keeps its identity: objects get their old content, they are not replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import numpy as np
+
+from replayer.diagnose.hidden_state.value_kinds import put_content
+
+Step = tuple[str, Any]  # How to get from a holder to what it holds: attribute, item, global, cell, …
+Path = tuple[Step, ...]
+
+INSTANCE = "instance"
+RANDOM_PATH: Path = (("ambient", "random"),)
+NUMPY_RANDOM_PATH: Path = (("ambient", "np.random"),)
+ENVIRONMENT_PATH: Path = (("ambient", "os.environ"),)
+FOLDER_PATH: Path = (("ambient", "current folder"),)
+
+ABSENT: Any = object()  # Instead of a value, where there is none.
+
+
+@attrs.define(eq=False)
+class Ambient:
+    """What was found outside of the state at one moment.
+
+    Attributes:
+        leaves: by path, what a value was reduced to for comparison.
+        objects: by path, the containers and arrays themselves.
+        contents: by path, their kind and what put_back gives them.
+        aliases: a further path to an object, or to its memory, and the first path to that.
+        types: of the objects that were walked.
+        is_whole: False if there was more than is looked at.
+    """
+
+    leaves: dict[Path, Any] = attrs.field(factory=dict)
+    objects: dict[Path, Any] = attrs.field(factory=dict)
+    contents: dict[Path, tuple[str, Any]] = attrs.field(factory=dict)
+    aliases: dict[Path, Path] = attrs.field(factory=dict)
+    types: set[type] = attrs.field(factory=set)
+    is_whole: bool = True
+
+    def put_back(self, prefixes: Iterable[Path] | None = None) -> None:
+        """Give everything outside of the instances its content again, or only what lies at or below these paths."""
+        wanted = None if prefixes is None else set(prefixes)
+        for path, (kind, content) in self.contents.items():
+            if path[0][0] == INSTANCE:
+                continue
+            if wanted is None or any(path[:depth] in wanted for depth in range(1, len(path) + 1)):
+                _put(path, kind, self.objects.get(path), content)
+        for path in wanted or ():
+            kind, content = self.contents.get(path[:-1], ("", None))
+            if kind in ("global", "class", "object", "function attribute"):
+                set_child(self.objects[path[:-1]], path[-1], content.get(path[-1][1], ABSENT))
+            elif kind == "cell":
+                set_child(self.objects[path[:-1]], path[-1], content)
+            elif content is not None:
+                put_content(kind, self.objects[path[:-1]], content)
+
+
+def set_child(holder: Any, step: Step, value: Any) -> None:
+    """Let a holder hold value, or nothing where it is absent, under one of its names."""
+    kind, name = step
+    match kind:
+        case "global":
+            if value is ABSENT:
+                vars(holder).pop(name, None)
+            else:
+                vars(holder)[name] = value
+        case "class":
+            if value is not ABSENT:
+                type.__setattr__(holder, name, value)
+            elif name in vars(holder):
+                type.__delattr__(holder, name)
+        case "attribute" if value is ABSENT:
+            object.__delattr__(holder, name)
+        case "attribute":
+            object.__setattr__(holder, name, value)
+        case "function attribute":
+            holder.__dict__.pop(name, None)
+            if value is not ABSENT:
+                holder.__dict__[name] = value
+        case "cell":
+            holder.cell_contents = value
+        case "item" if value is not ABSENT:
+            holder[name] = value
+
+
+def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
+    match kind:
+        case "global" | "class" | "function attribute":
+            now = names_of(kind, holder)
+            for name in (*now.keys(), *content.keys()):
+                old = content.get(name, ABSENT)
+                if now.get(name, ABSENT) is not old:
+                    set_child(holder, (kind, name), old)
+        case "cell":
+            set_child(holder, (kind, ""), content)
+        case "environment":
+            if dict(os.environ) != content:
+                os.environ.clear()
+                os.environ.update(content)
+        case "folder":
+            if content is not None:
+                os.chdir(content)
+        case "np.random":
+            np.random.set_state(content)  # noqa: NPY002 - the legacy generator is what simulations use
+        case _ if path == RANDOM_PATH:
+            random.setstate(content)
+        case _:
+            put_content(kind, holder, content)
+
+
+def names_of(kind: str, holder: Any) -> dict[str, Any]:
+    """The names of a module, a class or a function whose values may move."""
+    return {
+        name: value
+        for name, value in (holder.__dict__ if kind == "function attribute" else vars(holder)).items()
+        if not (name.startswith("__") and name.endswith("__")) and name != "_abc_impl"
+    }

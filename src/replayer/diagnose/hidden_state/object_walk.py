@@ -1,0 +1,353 @@
+"""Take down all that a step can read or move outside of the state, with a path to each part.
+
+Looked at are: what the simulation's objects store (through plain containers, arrays, generators and objects, to a
+bounded depth and count), the globals and class attributes of its modules, the closures, default arguments and
+attributes of its functions, its caches, the global random generators, the environment and the current folder.
+
+Invariants:
+    1. Taking an ambient down changes nothing and runs none of the user's code.
+    2. Every object is walked once, at the shortest path to it, one through data before one through functions; further
+       paths to it are aliases of that one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import deque
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from replayer.diagnose.hidden_state.ambient import (
+    ENVIRONMENT_PATH,
+    FOLDER_PATH,
+    INSTANCE,
+    NUMPY_RANDOM_PATH,
+    RANDOM_PATH,
+    Ambient,
+    Path,
+    names_of,
+)
+from replayer.diagnose.hidden_state.roots import Roots, functions_of
+from replayer.diagnose.hidden_state.value_kinds import (
+    ARRAY_BYTES_MAX,
+    attributes_of,
+    content_of,
+    generator_state,
+    kind_of,
+)
+from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
+from sim.kernel.state import State
+
+NODES_MAX = 20_000  # Values of one ambient; what lies beyond is not looked at, and the report says so.
+DEPTH_MAX = 60  # Steps of a path.
+
+_THROUGH_FUNCTIONS = {"function", "method", "partial", "cell", "coroutine"}
+
+
+def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
+    """Take down what surrounds a simulation, and what it stores itself; None: only what surrounds it."""
+    walk = _Walk(roots, simulation)
+    walk.surroundings()
+    if simulation is not None:
+        walk.instance(simulation)
+    walk.find_shared_memory()
+    return walk.ambient
+
+
+class _Walk:
+    """One walk over everything."""
+
+    def __init__(self, roots: Roots, simulation: Simulation | None) -> None:
+        self.ambient = Ambient()
+        self._roots = roots
+        self._seen: dict[int, Path] = {}
+        self._arrays: list[tuple[int, int, Path]] = []
+        self._arena = (0, 0)
+        self._own_class = type(inner_of(simulation)) if simulation is not None else None
+        self._in_instance = False
+        self._next: deque[tuple[Path, str, Any]] = deque()
+        self._later: deque[tuple[Path, str, Any]] = deque()
+
+    # --- roots
+
+    def surroundings(self) -> None:
+        """Modules, classes, functions, and what the process has once."""
+        ambient, roots = self.ambient, self._roots
+        for name, module in roots.modules.items():
+            self._namespace((("module", name),), "global", module)
+        for kind in roots.classes:
+            self._namespace((("class of", roots.classes[kind]),), "class", kind)
+        for function, name in roots.functions.items():
+            self.walk_function((("function", name),), function)
+        self.walk_on()
+        ambient.leaves[RANDOM_PATH] = state = random.getstate()
+        ambient.contents[RANDOM_PATH] = ("random", state)
+        legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - see above
+        ambient.contents[NUMPY_RANDOM_PATH] = ("np.random", legacy)
+        inner = legacy["state"]
+        plain = {name: part.tobytes() if isinstance(part, np.ndarray) else part for name, part in inner.items()}
+        ambient.leaves[NUMPY_RANDOM_PATH] = {**plain, "has_gauss": legacy["has_gauss"], "gauss": legacy["gauss"]}
+        environment = dict(os.environ)
+        ambient.leaves[ENVIRONMENT_PATH] = environment
+        ambient.contents[ENVIRONMENT_PATH] = ("environment", environment)
+        ambient.leaves[FOLDER_PATH] = folder = _current_folder()
+        ambient.contents[FOLDER_PATH] = ("folder", folder)
+
+    def instance(self, simulation: Simulation) -> None:
+        """What the simulation's own objects store; its state is what is not looked at."""
+        inner = inner_of(simulation)
+        path: Path = ((INSTANCE, type(inner).__qualname__.rpartition(".")[2]),)
+        if not isinstance(simulation, ArenaOfSaved):  # Its arena is a copy of what is saved: nobody else's memory.
+            arena = simulation.state.arena
+            start = arena.__array_interface__["data"][0]
+            self._arena = (start, start + arena.nbytes)
+            self._seen[id(simulation.state)] = (*path, ("attribute", "state"))
+            self.ambient.objects[(*path, ("attribute", "state"))] = simulation.state
+        self._in_instance = True
+        self._value(path, inner)
+        self.walk_on()
+
+    def _namespace(self, path: Path, kind: str, holder: Any) -> None:
+        names = names_of(kind, holder)
+        self.ambient.objects[path] = holder
+        self.ambient.contents[path] = (kind, names)
+        for name, value in names.items():
+            self._value((*path, (kind, name)), value)
+
+    # --- values
+
+    def _value(self, path: Path, value: Any) -> None:
+        kind = kind_of(type(value))
+        ambient = self.ambient
+        if kind == "atom":
+            ambient.leaves[path] = value
+            return
+        if kind == "still" or (kind == "function" and not self._is_of_interest(value)):
+            return
+        if kind in _THROUGH_FUNCTIONS:
+            self._later.append((path, kind, value))
+        elif id(value) in self._seen:
+            ambient.aliases[path] = self._seen[id(value)]
+        else:
+            self._seen[id(value)] = path
+            self._next.append((path, kind, value))
+
+    def walk_on(self) -> None:
+        """Go through all that was met."""
+        ambient = self.ambient
+        while self._next or self._later:
+            path, kind, value = (self._next or self._later).popleft()
+            if self._seen.setdefault(id(value), path) is not path:
+                ambient.aliases[path] = self._seen[id(value)]
+                continue
+            if len(ambient.leaves) + len(ambient.objects) > NODES_MAX or len(path) > DEPTH_MAX:
+                ambient.is_whole = False
+                continue
+            ambient.objects[path] = value
+            walk = _WALKS.get(kind)
+            if walk is None:
+                ambient.leaves[path] = type(value).__qualname__
+            else:
+                walk(self, path, value)
+
+    @staticmethod
+    def _is_of_interest(function: FunctionType) -> bool:
+        return bool(function.__closure__ or function.__defaults__ or function.__kwdefaults__ or function.__dict__)
+
+    def _keep(self, kind: str, path: Path, value: Any) -> Any:
+        content = content_of(kind, value)
+        self.ambient.contents[path] = (kind, content)
+        return content
+
+    def walk_dict(self, path: Path, value: dict[Any, Any]) -> None:
+        content = self._keep("dict", path, value)
+        keys = tuple(key if kind_of(type(key)) == "atom" else type(key).__qualname__ for key in content)
+        if all(kind_of(type_) == "atom" for type_ in set(map(type, content.values()))):
+            self.ambient.leaves[path] = ("dict", keys, tuple(content.values()))
+            return
+        self.ambient.leaves[path] = ("dict", keys)
+        for index, (key, one) in enumerate(content.items()):
+            shown = key if keys[index] is key else f"{keys[index]} no. {index}"
+            self._value((*path, ("item", shown)), one)
+
+    def walk_sequence(self, path: Path, value: Any) -> None:
+        kind = kind_of(type(value))
+        content = list(value) if kind == "tuple" else self._keep(kind, path, value)
+        self._items(path, kind, content)
+
+    def _items(self, path: Path, kind: str, content: list[Any]) -> None:
+        if all(kind_of(type_) == "atom" for type_ in set(map(type, content))):
+            self.ambient.leaves[path] = (kind, content)  # The shortest way for the most frequent case.
+            return
+        self.ambient.leaves[path] = (kind, len(content))
+        for index, one in enumerate(content):
+            self._value((*path, ("item", index)), one)
+
+    def walk_set(self, path: Path, value: Any) -> None:
+        self._keep("set", path, value)
+        self._items(path, "set", list(value))  # In the order in which a step would go through it.
+
+    def walk_bytearray(self, path: Path, value: bytearray) -> None:
+        self.ambient.leaves[path] = self._keep("bytearray", path, value)
+
+    def walk_state(self, path: Path, value: State) -> None:
+        if not self._in_instance:
+            self.ambient.leaves[path] = "State"  # Of some simulation; its own walk, if it has one, says more.
+            return
+        self.ambient.leaves[path] = ("state", value.layout.hash_seed)
+        for name in value:
+            self._value((*path, ("item", name)), value[name])
+
+    def walk_array(self, path: Path, value: np.ndarray[Any, Any]) -> None:
+        low, high = _memory_of(value)
+        self._arrays.append((low, high, path))
+        kind = (value.dtype.str, value.shape)
+        if self._arena[0] <= low and high <= self._arena[1] and high > low:
+            self.ambient.leaves[path] = ("view of the state", *kind, value.strides, low - self._arena[0])
+            return
+        content = self._keep("array", path, value)
+        if value.dtype.hasobject:
+            self._items(path, "array", value.reshape(-1).tolist() if value.dtype.names is None else [])
+        elif value.nbytes <= ARRAY_BYTES_MAX:
+            self.ambient.leaves[path] = (*kind, content.tobytes())
+        else:
+            elements: Any = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+            self.ambient.leaves[path] = (*kind, xxhash.xxh3_64_intdigest(elements))
+
+    def walk_generator(self, path: Path, value: Any) -> None:
+        kind = kind_of(type(value))
+        self.ambient.leaves[path] = generator_state(value)
+        self._keep(kind, path, value)
+        if kind == "generator":
+            first = self._seen.setdefault(id(value.bit_generator), path)
+            if first is not path:
+                self.ambient.aliases[(*path, ("attribute", "bit_generator"))] = first
+
+    def walk_random(self, path: Path, value: random.Random) -> None:
+        self.ambient.leaves[path] = self._keep("random", path, value)
+
+    def walk_count(self, path: Path, value: Any) -> None:
+        self.ambient.leaves[path] = repr(value)
+
+    def walk_cell(self, path: Path, value: Any) -> None:
+        try:
+            content = value.cell_contents
+        except ValueError:
+            return  # An empty cell: a name that was never given a value.
+        self.ambient.contents[path] = ("cell", content)
+        self._value((*path, ("cell", "")), content)
+
+    def walk_function(self, path: Path, value: FunctionType) -> None:
+        if path[0][0] == "function" or value.__dict__:
+            self._namespace(path, "function attribute", value)
+        if not self._is_of_interest(value):
+            return
+        code = value.__code__
+        for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
+            if name != "__class__":
+                self._value((*path, ("closure", name)), cell)
+        names = code.co_varnames[: code.co_argcount]
+        defaults = value.__defaults__ or ()
+        for name, one in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+            self._value((*path, ("default", name)), one)
+        for name, one in (value.__kwdefaults__ or {}).items():
+            self._value((*path, ("default", name)), one)
+
+    def walk_method(self, path: Path, value: Any) -> None:
+        self._value((*path, ("attribute", "__self__")), value.__self__)
+        self._value((*path, ("attribute", "__func__")), value.__func__)
+
+    def walk_partial(self, path: Path, value: Any) -> None:
+        for name in ("func", "args", "keywords"):
+            self._value((*path, ("attribute", name)), getattr(value, name))
+
+    def walk_cache(self, path: Path, value: Any) -> None:
+        self.ambient.leaves[path] = ("cache", value.cache_info().currsize)
+
+    def walk_coroutine(self, path: Path, value: Any) -> None:
+        frame = value.gi_frame
+        self.ambient.leaves[path] = ("stands at line", frame.f_lineno if frame is not None else None)
+        for name, one in (frame.f_locals if frame is not None else {}).items():
+            self._value((*path, ("local", name)), one)
+
+    def walk_object(self, path: Path, value: Any) -> None:
+        kind = type(value)
+        self.ambient.leaves[path] = kind.__qualname__
+        if not self._in_instance and (kind is self._own_class or not self._roots.has_class(kind)):
+            return  # A simulation that a global knows has a walk of its own; what is a library's stays its own.
+        self.ambient.types.add(kind)
+        content = attributes_of(value)
+        self.ambient.contents[path] = ("object", content)
+        for name, one in content.items():
+            self._value((*path, ("attribute", name)), one)
+        if "<locals>" in kind.__qualname__:
+            self._local_class(path, kind)
+
+    def _local_class(self, path: Path, kind: type) -> None:
+        """A class that a function made may have a closure for each instance."""
+        for base in kind.__mro__:
+            if "<locals>" in base.__qualname__ and id(base) not in self._seen:
+                self._seen[id(base)] = own = (*path, ("class of", base.__qualname__.rpartition(".")[2]))
+                self._namespace(own, "class", base)
+                for index, function in enumerate(functions_of(base)):
+                    self.walk_function((*own, ("function", f"{index}:{function.__name__}")), function)
+
+    # --- memory
+
+    def find_shared_memory(self) -> None:
+        """Note arrays that lie in another one's memory, or in the state's."""
+        top_high, top_path = 0, None
+        for low, high, path in sorted(self._arrays, key=lambda one: (one[0], -one[1])):
+            if low < top_high and top_path is not None:
+                self.ambient.aliases[path] = top_path
+            if high > top_high:
+                top_high, top_path = high, path
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - a Path would take longer to make than all the rest
+    except OSError:
+        return None  # It was removed.
+
+
+def _memory_of(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The first address of an array's elements, and the one after the last."""
+    start = array.__array_interface__["data"][0]
+    if array.size == 0:
+        return start, start
+    low = high = start
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            low += (size - 1) * stride
+        else:
+            high += (size - 1) * stride
+    return low, high + array.itemsize
+
+
+_WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
+    "array": _Walk.walk_array,
+    "bit generator": _Walk.walk_generator,
+    "bytearray": _Walk.walk_bytearray,
+    "cache": _Walk.walk_cache,
+    "cell": _Walk.walk_cell,
+    "coroutine": _Walk.walk_coroutine,
+    "count": _Walk.walk_count,
+    "deque": _Walk.walk_sequence,
+    "dict": _Walk.walk_dict,
+    "function": _Walk.walk_function,
+    "generator": _Walk.walk_generator,
+    "list": _Walk.walk_sequence,
+    "method": _Walk.walk_method,
+    "object": _Walk.walk_object,
+    "partial": _Walk.walk_partial,
+    "random": _Walk.walk_random,
+    "set": _Walk.walk_set,
+    "state": _Walk.walk_state,
+    "tuple": _Walk.walk_sequence,
+}

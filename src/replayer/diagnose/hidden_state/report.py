@@ -1,0 +1,191 @@
+"""What a sync test found, as data and as the lines that people read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from recorder.text import counted
+from replayer.desync.state_diff import FieldDifference, row_lines
+from replayer.value_text import plain_text, to_json
+
+SUSPECTS_SHOWN = 8
+ROWS_SHOWN = 2  # Of each field.
+FIELDS_SHOWN = 5
+
+FRESH, USED, READ, ENVIRONMENT, MARKS = "fresh", "used", "read", "environment", "marks"
+_HAPPENED = {
+    FRESH: "restored into a fresh instance, globals and caches as before the run, it goes on otherwise",
+    USED: "restored into an instance that has run elsewhere, it goes on otherwise",
+    READ: "being read changes the simulation",
+    ENVIRONMENT: "with other environment variables it goes on otherwise",
+    MARKS: "rows were written without a mark",
+}
+
+
+@attrs.frozen
+class Suspect:
+    """Something outside of the state that may take part in the step.
+
+    Attributes:
+        name: how to find it in the code, such as ``Walkers._memo`` or ``module walkers: COUNTER``.
+        kind: attribute, module global, class attribute, closure, default argument, function attribute, cache, random
+            generator, environment variable, clock, entropy, alias, reading, …
+        detail: how it differed, in a few words.
+        proved: the hashes differ with it, and are equal when it is as it was in the live run.
+    """
+
+    name: str
+    kind: str
+    detail: str
+    proved: bool
+
+    def __str__(self) -> str:
+        kind = "" if self.name.endswith(f"({self.kind})") else f" ({self.kind})"
+        return f"{self.name}{kind}: {self.detail}{'; proved' if self.proved else '; suspected'}"
+
+
+@attrs.frozen(eq=False)
+class SyncFinding:
+    """One way in which a simulation was seen to depend on what is not in its state.
+
+    Attributes:
+        tick: the first bad one.
+        start_tick: where the state was restored.
+        way: into what it was restored, or what was done to it: fresh, used, read, environment or marks.
+        expected_hash, actual_hash: of the live run and of the copy, at tick; None if the copy raised, or for marks.
+        differences: by field, recorded is the live run's and replayed the copy's.
+        suspects: the best first.
+        note: what else must be said, in a sentence.
+    """
+
+    tick: int
+    start_tick: int
+    way: str
+    expected_hash: int | None
+    actual_hash: int | None
+    differences: list[FieldDifference]
+    suspects: list[Suspect]
+    note: str | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(finding_lines(self))
+
+
+@attrs.frozen(eq=False)
+class SyncReport:
+    """What a sync test found.
+
+    Attributes:
+        tick_count: how many ticks were run live.
+        restore_count: how often a state was restored and gone on from.
+        findings: one a way in which the first bad period parted; empty for a sound simulation.
+        moves: names of what moved outside of the state without any effect that was seen.
+        notes: what could not be looked at.
+    """
+
+    tick_count: int
+    restore_count: int
+    findings: list[SyncFinding]
+    moves: list[str]
+    notes: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    @property
+    def first_bad(self) -> int | None:
+        """The first bad tick."""
+        return min((finding.tick for finding in self.findings), default=None)
+
+    @property
+    def suspects(self) -> list[Suspect]:
+        """Of all findings, each name once, the proved ones first."""
+        best: dict[str, Suspect] = {}
+        for finding in self.findings:
+            for suspect in finding.suspects:
+                if suspect.name not in best or suspect.proved > best[suspect.name].proved:
+                    best[suspect.name] = suspect
+        return sorted(best.values(), key=lambda suspect: not suspect.proved)
+
+
+def report_lines(name: str, report: SyncReport, *, verbose: bool = False) -> list[str]:
+    """A report on one screen."""
+    if report.ok:
+        ticks, restores = counted(report.tick_count, "tick"), counted(report.restore_count, "restore")
+        lines = [f"{name}: no hidden state seen in {ticks}, {restores} into fresh and used instances"]
+    else:
+        lines = [f"{name}: HIDDEN STATE, first seen at tick {report.first_bad:,}"]
+    told: set[frozenset[str]] = set()
+    for finding in report.findings:
+        names = frozenset(suspect.name for suspect in finding.suspects)
+        whole = finding_lines(finding)
+        lines += [f"  {line}" for line in (whole[:1] if names and names in told else whole)]
+        told.add(names)
+    lines += [f"  note: {note}" for note in report.notes]
+    if verbose:
+        lines += [f"  moves outside of the state, without effect seen: {name}" for name in report.moves]
+    return [plain_text(line) for line in lines]
+
+
+def finding_lines(finding: SyncFinding) -> list[str]:
+    """One finding: what happened, which fields, who is suspected."""
+    lines = [f"tick {finding.tick:,}: {_HAPPENED[finding.way]} (from tick {finding.start_tick:,})"]
+    if finding.note is not None:
+        lines.append(f"  {finding.note}")
+    if finding.expected_hash is not None:
+        lines.append(f"  hash {finding.expected_hash:016x} live, {finding.actual_hash:016x} restored")
+    for difference in finding.differences[:FIELDS_SHOWN]:
+        lines.append(f"  {difference.field}: {difference.note or counted(difference.row_count, 'row')}")
+        lines += [f"    {line}" for line in row_lines(difference, ("live", "restored"))[:ROWS_SHOWN]]
+    hidden = len(finding.differences) - FIELDS_SHOWN
+    if hidden > 0:
+        lines.append(f"  … and {counted(hidden, 'field')} more")
+    if finding.suspects:
+        lines.append("  outside of the state, best first:")
+        lines += [f"    {suspect}" for suspect in finding.suspects[:SUSPECTS_SHOWN]]
+    elif finding.way in (FRESH, USED):
+        lines.append(
+            "  nothing that Python shows differed: look for state in C code or files, for threads, for the order of memory "
+            "addresses, for times or addresses in what save gives"
+        )
+    return lines
+
+
+def report_facts(report: SyncReport) -> dict[str, Any]:
+    """A report for programs."""
+    return {
+        "ok": report.ok,
+        "first_bad": report.first_bad,
+        "ticks": report.tick_count,
+        "restores": report.restore_count,
+        "suspects": [attrs.asdict(suspect) for suspect in report.suspects],
+        "findings": [
+            {
+                "tick": finding.tick,
+                "start_tick": finding.start_tick,
+                "way": finding.way,
+                "expected_hash": None if finding.expected_hash is None else f"{finding.expected_hash:016x}",
+                "actual_hash": None if finding.actual_hash is None else f"{finding.actual_hash:016x}",
+                "fields": [
+                    {
+                        "field": difference.field,
+                        "rows": difference.row_count,
+                        "first_rows": [list(index) for index in difference.rows],
+                        "live": to_json(difference.recorded),
+                        "restored": to_json(difference.replayed),
+                        "note": difference.note,
+                    }
+                    for difference in finding.differences
+                ],
+                "suspects": [attrs.asdict(suspect) for suspect in finding.suspects],
+                "note": finding.note,
+            }
+            for finding in report.findings
+        ],
+        "moves": report.moves,
+        "notes": report.notes,
+    }

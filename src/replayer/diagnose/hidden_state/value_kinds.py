@@ -1,0 +1,208 @@
+"""Say of what kind a value is that a simulation keeps, what of it can move, and how it is put back.
+
+Nothing of the user's runs here: attributes are read from where they are stored, so that no property is computed, and
+containers are read by their base class's own methods.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import itertools
+import random
+import sys
+from types import CellType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from replayer.diagnose.hidden_state.roots import CACHE_TYPE
+from sim.kernel.class_names import package_of
+from sim.kernel.schema import Layout, Schema
+from sim.kernel.state import Snapshot, State
+
+ARRAY_BYTES_MAX = 16 << 20  # Of a larger array only a hash is kept: that it moved is seen, it cannot be put back.
+
+_ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, enum.Enum, range, slice)
+_ATOM_MODULES = {"decimal", "fractions", "datetime", "uuid", "pathlib"}  # Their values never change.
+_STILL = (type, ModuleType, property, staticmethod, classmethod, Snapshot, Schema, Layout)
+_OPAQUE_MODULES = {"numpy", "numba", "pytest", "_pytest"} | (
+    set(sys.stdlib_module_names) - {"types", "dataclasses", "collections", "__main__"}
+)
+_PLAIN_KINDS: tuple[tuple[type, str], ...] = (
+    (State, "state"),
+    (np.ndarray, "array"),
+    (dict, "dict"),
+    (list, "list"),
+    (tuple, "tuple"),
+    (set, "set"),
+    (frozenset, "set"),
+    (collections.deque, "deque"),
+    (bytearray, "bytearray"),
+    (np.random.Generator, "generator"),
+    (np.random.BitGenerator, "bit generator"),
+    (np.random.RandomState, "bit generator"),
+    (random.Random, "random"),
+    (itertools.count, "count"),
+    (CellType, "cell"),
+    (FunctionType, "function"),
+    (MethodType, "method"),
+    (functools.partial, "partial"),
+    (GeneratorType, "coroutine"),
+)
+
+
+_KINDS: dict[type, str] = {}
+
+
+def kind_of(kind: type) -> str:
+    """One word for how values of a type are looked at: atom, still, opaque, object, or what they are."""
+    found = _KINDS.get(kind)
+    if found is None:
+        found = _KINDS[kind] = _find_kind(kind)
+    return found
+
+
+def _find_kind(kind: type) -> str:
+    if issubclass(kind, _ATOMS) or package_of(kind) in _ATOM_MODULES:
+        return "atom"
+    if issubclass(kind, _STILL):
+        return "still"
+    if issubclass(kind, random.SystemRandom):
+        return "opaque"
+    for base, name in _PLAIN_KINDS:
+        if issubclass(kind, base):
+            return name
+    if kind is CACHE_TYPE:
+        return "cache"
+    if hasattr(kind, "__swig_destroy__"):
+        return "opaque"  # Its attributes are addresses: put into another simulation, they end the process.
+    if package_of(kind) in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
+        return "opaque"
+    return "object"
+
+
+def _has_dict(kind: type) -> bool:
+    return any("__dict__" in vars(base) for base in kind.__mro__)
+
+
+_SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+def slot_names(kind: type) -> tuple[str, ...]:
+    """The names of a class's slots, as they are stored."""
+    if kind not in _SLOTS:
+        _SLOTS[kind] = tuple(
+            name
+            for base in kind.__mro__
+            if "__slots__" in vars(base)
+            for name, value in vars(base).items()
+            if isinstance(value, MemberDescriptorType)
+        )
+    return _SLOTS[kind]
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """What an object stores under which name; a shallow copy."""
+    found = dict(object.__getattribute__(value, "__dict__")) if _has_dict(type(value)) else {}
+    for name in slot_names(type(value)):
+        try:
+            found[name] = object.__getattribute__(value, name)
+        except AttributeError:
+            continue  # A slot that was never filled.
+    return found
+
+
+def generator_state(value: Any) -> dict[str, Any]:
+    """The whole state of a NumPy generator, buffered half-words included, flat: one plain value a name."""
+    if isinstance(value, np.random.RandomState):
+        state: Any = value.get_state(legacy=False)
+    else:
+        state = (value.bit_generator if isinstance(value, np.random.Generator) else value).state
+    flat: dict[str, Any] = {}
+    for name, part in state.items():
+        inner = part.items() if isinstance(part, dict) else [(name, part)]
+        flat |= {key: one.tobytes() if isinstance(one, np.ndarray) else one for key, one in inner}
+    return flat
+
+
+def content_of(kind: str, value: Any) -> Any:
+    """What must be kept of a value, whose kind is given, to put it back later; shallow; None if nothing can be done."""
+    match kind:
+        case "dict":
+            return dict(dict.items(value))
+        case "list":
+            return list.copy(value)
+        case "set" if not isinstance(value, frozenset):
+            return set(value)
+        case "deque":
+            return list(value)
+        case "bytearray":
+            return bytes(value)
+        case "array":
+            return value.copy() if value.nbytes <= ARRAY_BYTES_MAX else None
+        case "bit generator" if isinstance(value, np.random.RandomState):
+            return value.get_state(legacy=False)
+        case "generator" | "bit generator":
+            return (value.bit_generator if kind == "generator" else value).state
+        case "random":
+            return random.Random.getstate(value)
+        case "object":
+            return attributes_of(value)
+    return None
+
+
+def put_content(kind: str, value: Any, content: Any) -> bool:
+    """Give a value back the content that content_of took, in place; say whether that could be done."""
+    match kind:
+        case "dict":
+            dict.clear(value)
+            dict.update(value, content)
+        case "list":
+            list.__setitem__(value, slice(None), content)
+        case "set" if not isinstance(value, frozenset):
+            set.clear(value)
+            set.update(value, content)
+        case "deque":
+            value.clear()
+            value.extend(content)
+        case "bytearray":
+            value[:] = content
+        case "array" if content is not None and value.flags.writeable and value.shape == content.shape:
+            value[...] = content
+        case "bit generator" if isinstance(value, np.random.RandomState):
+            value.set_state(content)
+        case "generator" | "bit generator":
+            (value.bit_generator if kind == "generator" else value).state = content
+        case "random":
+            random.Random.setstate(value, content)
+        case "object":
+            _put_attributes(value, content)
+        case _:
+            return False
+    return True
+
+
+def _put_attributes(value: Any, content: dict[str, Any]) -> None:
+    now = attributes_of(value)
+    for name in now.keys() - content.keys():
+        object.__delattr__(value, name)
+    for name, one in content.items():
+        if name not in now or now[name] is not one:
+            object.__setattr__(value, name, one)
+
+
+def same_leaf(one: Any, other: Any) -> bool:
+    """Whether two values that content was reduced to are the same: of one type, floats to the bit."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple | list) and len(one) == len(other):
+        if set(map(type, one)) == {int} == set(map(type, other)):
+            return bool(one == other)  # The state of a random generator has hundreds of them.
+        return one is other or all(map(same_leaf, one, other))
+    if isinstance(one, float):
+        return bool(one.hex() == other.hex())
+    if isinstance(one, np.generic):
+        return bool(one.dtype == other.dtype and one.tobytes() == other.tobytes())
+    return bool(one == other)

@@ -1,0 +1,1 @@
+"""Undeclared writes: phases replayed under a write guard."""

@@ -1,1 +1,0 @@
-"""Doors to other programs: recordings as files that viewers open."""

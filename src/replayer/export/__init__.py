@@ -1,0 +1,1 @@
+"""Tables, events, pictures and state files made from tapes."""

@@ -1,0 +1,131 @@
+"""Draw what a recording holds: curves of its telemetry, maps of a tick; with matplotlib, as PNG, SVG or PDF."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
+
+from replayer.diagnose.compare.spread import Anatomy
+
+Columns = Mapping[str, npt.NDArray[Any]]
+
+CURVES = {  # What can be drawn: a title, and the panels: what the y axis says and the prefixes of the columns.
+    "populations": ("Populations", (("plants", ("plants.",)), ("heads", ("heads.",)))),
+    "energies": ("Energy", (("plants", ("plants_energy.",)), ("swarms", ("swarms_energy.",)))),
+    "deaths": ("Deaths by cause", (("plants a tick", ("deaths.",)), ("heads a tick", ("heads_lost.",)))),
+    "defences": ("Defences", (("active", ("active.",)), ("energy a tick", ("defence_cost.",)))),
+}
+SUMS = ("deaths.", "heads_lost.", "births.", "heads_born.", "defence_cost.")  # Counted since tick 0.
+POINTS_MAX = 2000  # More than a picture has columns of dots.
+RATE_BINS = 200  # Rates are means over this many parts of the run.
+
+
+def draw_curves(columns: Columns, what: Sequence[str], title: str) -> Figure:
+    """Curves over ticks. columns: as Tape.telemetry gives them. what: names from CURVES.
+
+    Raises LookupError if there is nothing of that kind in the columns.
+    """
+    panels = [
+        (heading, label, prefixes) for name in what for heading, parts in [CURVES[name]] for label, prefixes in parts
+    ]
+    panels = [panel for panel in panels if _names(columns, panel[2])]
+    if not panels:
+        raise LookupError(f"the telemetry has no columns for {', '.join(what)}")
+    figure = Figure(figsize=(9.0, 2.4 * len(panels) + 0.6), layout="constrained")
+    figure.suptitle(title)
+    shared: Axes | None = None
+    for place, (heading, label, prefixes) in enumerate(panels):
+        axes = figure.add_subplot(len(panels), 1, place + 1, sharex=shared)
+        shared = shared or axes
+        axes.set_ylabel(label)
+        axes.set_title(heading, loc="left", fontsize="small")
+        _draw_panel(axes, columns, prefixes)
+    if shared is not None:
+        figure.axes[-1].set_xlabel("tick")
+    return figure
+
+
+def _names(columns: Columns, prefixes: Sequence[str]) -> list[str]:
+    return [name for name in columns if name.startswith(tuple(prefixes))]
+
+
+def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str]) -> None:
+    ticks = np.asarray(columns["tick"])
+    for name in _names(columns, prefixes):
+        values = np.asarray(columns[name], dtype=np.float64)
+        label = name.split(".", 1)[1].replace(".", ", ")
+        if name.startswith(SUMS):
+            x, y = _rates(ticks, values)
+            if not y.any():
+                continue  # A cause that nobody died of would only fill the legend.
+        else:
+            stride = max(1, len(ticks) // POINTS_MAX)
+            x, y = ticks[::stride], values[::stride]
+        axes.plot(x, y, label=label, linewidth=1.0)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    if axes.lines:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small")  # Beside the curves, not on them.
+
+
+def _rates(ticks: npt.NDArray[Any], sums: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Means a tick between evenly spread rows of a running sum."""
+    chosen = np.unique(np.linspace(0, len(ticks) - 1, min(len(ticks), RATE_BINS + 1)).astype(np.int64))
+    x, total = ticks[chosen], sums[chosen]
+    if len(x) < 2:
+        return x, np.zeros(len(x))
+    return (x[1:] + x[:-1]) / 2, np.diff(total) / np.diff(x)
+
+
+def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
+    """Maps, one a layer, each (height, width) with its own colour bar. Raises LookupError if there are none."""
+    if not layers:
+        raise LookupError("the state has no layers that could be drawn as maps")
+    across = min(3, len(layers))
+    down = -(-len(layers) // across)
+    figure = Figure(figsize=(4.0 * across, 3.2 * down + 0.5), layout="constrained")
+    figure.suptitle(title)
+    for place, (name, layer) in enumerate(layers.items()):
+        axes = figure.add_subplot(down, across, place + 1)
+        lowest = float(np.min(layer))
+        limit = float(np.abs(layer).max()) or 1.0
+        signed = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+        image = axes.imshow(layer, **(signed if lowest < 0 else {"cmap": "viridis"}), interpolation="nearest")
+        axes.set_title(name, fontsize="small")
+        axes.tick_params(labelsize="x-small")
+        figure.colorbar(image, ax=axes, shrink=0.85)
+    return figure
+
+
+def draw_difference(anatomy: Anatomy, title: str) -> Figure:
+    """How many rows of each field differ at each tick, fields in the order in which they begin to."""
+    fields, ticks = anatomy.counts.shape
+    figure = Figure(figsize=(9.0, 1.6 + 0.28 * fields), layout="constrained")
+    figure.suptitle(f"{title}: {anatomy.course} from tick {anatomy.first_tick:,}")
+    axes = figure.add_subplot()
+    shown = np.ma.masked_equal(anatomy.counts, 0)
+    extent = (anatomy.first_tick - 0.5, anatomy.first_tick + ticks - 0.5, fields - 0.5, -0.5)
+    image = axes.imshow(
+        shown,
+        aspect="auto",
+        interpolation="nearest",
+        norm=LogNorm(1, max(10, int(anatomy.counts.max(initial=0)))),
+        cmap="viridis",
+        extent=extent,
+    )
+    axes.set_yticks(range(fields), anatomy.fields, fontsize="x-small")
+    axes.set_xlabel("tick")
+    figure.colorbar(image, ax=axes, label="rows that differ")
+    return figure
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write the picture; the suffix says as what. Raises ValueError for a suffix that is none of a picture, OSError."""
+    figure.savefig(path, dpi=120)

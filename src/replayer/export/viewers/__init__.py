@@ -1,0 +1,1 @@
+"""Exports for viewers: Rerun and MCAP."""

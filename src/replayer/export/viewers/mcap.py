@@ -1,0 +1,282 @@
+"""Write an MCAP file: JSON messages with schemas, in the order of their ticks, in chunks that are compressed by zstd.
+
+    /telemetry       tape.Telemetry: the figures of a tick
+    /events          tape.Event
+    /inputs          tape.Inputs: what a step was fed with, where it is not nothing
+    /frames          tape.Frame: hashes of the state, of its fields, and after each phase
+    /keyframes       tape.Keyframe
+    /states          tape.State: the hash of a state that follows
+    /state/FIELD     tape.Array: bit for bit
+    /layers/NAME     foxglove.Grid: what the world shows as maps; without a world, fields of two dimensions; 64-bit floats
+    /points/NAME     foxglove.PointCloud: points on these maps
+
+Metadata "tape" says what the recording is and which part of it this is, metadata "losses" what could not be had; META and
+the world's configuration are attachments.
+
+Invariant: log_time is tick × Clock.tick_ns, and never descends.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from mcap.well_known import MessageEncoding, SchemaEncoding
+from mcap.writer import CompressionType, Writer
+
+from recorder.exit_codes import UsageError
+from replayer.diagnose.certify.certificate import tape_digest
+from replayer.export.tables import written_whole
+from replayer.export.viewers import mcap_schemas as schemas
+from replayer.export.viewers.tick_range import Source, Tell
+from replayer.value_text import to_json
+from sim.kernel.state import Snapshot
+
+VALUES_MAX = 16  # So many numbers stand as such beside their bytes.
+TIME_NS_MAX = (1 << 63) - 1  # Readers in other languages have signed numbers.
+
+_Message = tuple[int, int, str, Any, dict[str, Any]]  # Tick, rank among those of a tick, topic, schema, content.
+
+
+@attrs.frozen
+class Clock:
+    """How ticks become times.
+
+    Attributes:
+        tick_ns: how long a tick is.
+    """
+
+    tick_ns: int
+
+    @classmethod
+    def of_seconds(cls, tick_seconds: float) -> Self:
+        """Raises UsageError for less than a nanosecond."""
+        tick_ns = round(tick_seconds * 1e9) if tick_seconds < TIME_NS_MAX / 1e9 else 0
+        if tick_ns < 1:
+            raise UsageError(f"a tick of {tick_seconds} seconds: a nanosecond to some centuries was expected")
+        return cls(tick_ns)
+
+    def at(self, tick: int) -> int:
+        """Raises UsageError for a tick whose time is too large for the format's readers."""
+        time_ns = tick * self.tick_ns
+        if time_ns > TIME_NS_MAX:
+            raise UsageError(
+                f"tick {tick:,} of {self.tick_ns} ns each is too far for MCAP: give a shorter --tick-seconds"
+            )
+        return time_ns
+
+
+def write_mcap(source: Source, path: str | os.PathLike[str], tell: Tell, clock: Clock) -> None:
+    """Write what source gives; an existing file is replaced. Raises OSError, UsageError and as Source does."""
+    clock.at(source.last)
+    with written_whole(Path(path)) as part, part.open("wb") as file:
+        writer = Writer(file, compression=CompressionType.ZSTD)
+        writer.start(library=f"simulation-flight-recorder {metadata.version('simulation-flight-recorder')}")
+        _attach(writer, source)
+        channels = _Channels(writer, clock)
+        streams = [
+            _telemetry(source),
+            _frames(source),
+            _keyframes(source),
+            _events(source),
+            _states(source, clock, tell),
+        ]
+        for tick, _, topic, schema, content in heapq.merge(*streams, key=lambda message: message[:2]):
+            channels.add(tick, topic, schema, content)
+        writer.add_metadata("tape", _about(source, clock))
+        losses = source.losses()[0]
+        writer.add_metadata("losses", {str(number): line for number, line in enumerate(losses, 1)})
+        writer.finish()  # type: ignore[no-untyped-call]
+
+
+class _Channels:
+    """The channels of a file, made when they are first needed."""
+
+    def __init__(self, writer: Writer, clock: Clock) -> None:
+        self._writer, self._clock = writer, clock
+        self._schemas: dict[str, int] = {}
+        self._channels: dict[str, int] = {}
+
+    def add(self, tick: int, topic: str, schema: Any, content: dict[str, Any]) -> None:
+        """Write one message."""
+        if topic not in self._channels:
+            title = schema["title"]
+            if title not in self._schemas:
+                encoded = json.dumps(schema).encode()
+                self._schemas[title] = self._writer.register_schema(title, SchemaEncoding.JSONSchema, encoded)
+            self._channels[topic] = self._writer.register_channel(topic, MessageEncoding.JSON, self._schemas[title])
+        time_ns = self._clock.at(tick)
+        self._writer.add_message(
+            self._channels[topic], time_ns, strict_json(content), time_ns, sequence=tick & _SEQUENCE
+        )
+
+
+_SEQUENCE = 0xFFFFFFFF  # The format has 32 bits for it.
+
+
+def strict_json(value: Any) -> bytes:
+    """value as JSON that every reader takes: numbers that are none stand as texts ("NaN", "Infinity", "-Infinity")."""
+    try:
+        return json.dumps(value, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(_without_nan(value), allow_nan=False).encode()
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+# --- what the file says of itself
+
+
+def _attach(writer: Writer, source: Source) -> None:
+    meta = source.tape.meta
+    world = meta.get("world")
+    attached = {"meta.json": meta}
+    if isinstance(world, dict) and "config" in world:
+        attached["config.json"] = world["config"]
+    for name, content in attached.items():
+        writer.add_attachment(0, 0, name, "application/json", strict_json(to_json(content)))
+
+
+def _about(source: Source, clock: Clock) -> dict[str, str]:
+    tape = source.tape
+    named = tape.meta.get("world")
+    world = named if isinstance(named, dict) else {}
+    about = {
+        "run_id": tape.run_id,
+        "sha256": tape_digest(tape.path),
+        "status": tape.status,
+        "world": world.get("name"),
+        "world_version": world.get("version"),
+        "simulation": tape.meta.get("simulation"),
+        "first_tick": source.first,
+        "last_tick": source.last,
+        "every": "keyframes" if source.wanted.keyframes else source.every,
+        "states": source.given,
+        "tick_ns": clock.tick_ns,
+    }
+    return {name: str(value) for name, value in about.items() if value is not None}
+
+
+# --- what happened
+
+
+def _telemetry(source: Source) -> Iterator[_Message]:
+    columns = source.telemetry()
+    names = list(columns)
+    for row in zip(*(values.tolist() for values in columns.values()), strict=True):
+        figures = {
+            name: value
+            for name, value in zip(names, row, strict=True)
+            if not (isinstance(value, float) and math.isnan(value))  # It was not given at this tick.
+        }
+        yield row[0], 0, "/telemetry", schemas.TELEMETRY, figures
+
+
+def _frames(source: Source) -> Iterator[_Message]:
+    phases = source.tape.meta.get("phases")
+    for frame in source.frames():
+        content: dict[str, Any] = {"tick": frame.tick, **frame.proof()}
+        if frame.field_hashes:
+            content["field_hashes"] = frame.field_hashes.hex()
+        if frame.phase_hashes:
+            content["phase_hashes"] = _by_phase(phases, frame.phase_hashes)
+        yield frame.tick, 1, "/frames", schemas.FRAME, content
+        inputs = source.inputs(frame)
+        if isinstance(inputs, np.ndarray) or inputs:
+            yield frame.tick, 1, "/inputs", schemas.INPUTS, {"tick": frame.tick, "inputs": to_json(inputs)}
+
+
+def _by_phase(phases: Any, hashes: bytes) -> dict[str, str]:
+    """By the names that META has; by their numbers if these are lost."""
+    each = [hashes[start : start + 2].hex() for start in range(0, len(hashes), 2)]
+    named = isinstance(phases, list) and len(phases) == len(each)
+    names: Sequence[Any] = phases if named else range(len(each))
+    return {str(name): one for name, one in zip(names, each, strict=True)}
+
+
+def _keyframes(source: Source) -> Iterator[_Message]:
+    for place in source.keyframes():
+        yield place.tick, 2, "/keyframes", schemas.KEYFRAME, {"tick": place.tick, "full": place.is_full}
+
+
+def _events(source: Source) -> Iterator[_Message]:
+    for tick, event in source.events():
+        yield tick, 3, "/events", schemas.EVENT, {"tick": tick, **to_json(event)}
+
+
+# --- states
+
+
+def _states(source: Source, clock: Clock, tell: Tell) -> Iterator[_Message]:
+    for tick, snapshot in source.states(tell):
+        fields = source.fields(snapshot)
+        yield tick, 4, "/states", schemas.STATE, {"tick": tick, "state_hash": f"{snapshot.hash():016x}"}
+        for name, array in fields.items():
+            yield tick, 4, f"/state/{name}", schemas.ARRAY, array_message(tick, array)
+        timestamp = dict(zip(("sec", "nsec"), divmod(clock.at(tick), 10**9), strict=True))
+        head = {"timestamp": timestamp, "frame_id": schemas.FRAME_ID, "pose": schemas.ORIGIN}
+        maps = source.layers(snapshot) or _flat(snapshot, fields)
+        for name, layer in maps.items():
+            yield tick, 5, f"/layers/{name}", schemas.GRID, head | _grid(layer)
+        for name, places in source.points(snapshot).items():
+            yield tick, 6, f"/points/{name}", schemas.POINTS, head | _points(places)
+
+
+def _flat(snapshot: Snapshot, fields: Any) -> dict[str, npt.NDArray[Any]]:
+    """The fields that are maps as they are."""
+    slots = snapshot.layout.slots
+    return {
+        name: array
+        for name, array in fields.items()
+        if array.ndim == 2 and slots[name].owner is None and array.dtype.kind != "c"
+    }
+
+
+def array_message(tick: int, array: npt.NDArray[Any]) -> dict[str, Any]:
+    """An array as tape.Array; what is not of this machine's byte order becomes little-endian."""
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    content: dict[str, Any] = {"tick": tick, "dtype": little.dtype.str, "shape": list(array.shape)}
+    content["data"] = base64.b64encode(little.tobytes()).decode()
+    if array.size == 1 and array.dtype.kind != "c":
+        content["value"] = array.reshape(-1)[0].item()
+    elif array.size <= VALUES_MAX:
+        content["values"] = to_json(array.reshape(-1))
+    return content
+
+
+def _grid(layer: npt.NDArray[Any]) -> dict[str, Any]:
+    values = np.ascontiguousarray(layer, np.dtype("f8").newbyteorder("<"))
+    return {
+        "column_count": layer.shape[1],
+        "cell_size": {"x": 1.0, "y": 1.0},
+        "row_stride": layer.shape[1] * 8,
+        "cell_stride": 8,
+        "fields": [{"name": "value", "offset": 0, "type": schemas.FLOAT64}],
+        "data": base64.b64encode(values.tobytes()).decode(),
+    }
+
+
+def _points(places: npt.NDArray[np.float64]) -> dict[str, Any]:
+    return {
+        "point_stride": 16,
+        "fields": [{"name": name, "offset": 8 * number, "type": schemas.FLOAT64} for number, name in enumerate("xy")],
+        "data": base64.b64encode(np.ascontiguousarray(places, np.dtype("f8").newbyteorder("<")).tobytes()).decode(),
+    }

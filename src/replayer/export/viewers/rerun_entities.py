@@ -1,0 +1,258 @@
+"""Write what a tape holds into a Rerun recording: on the timeline "tick", an entity for each thing that changes.
+
+    tape                text: what the recording is; static
+    tape/state_hash     text log: the hash of each state that is shown
+    tape/keyframes      text log
+    tape/losses         text log: what of the tape could not be had
+    telemetry/NAME      curves
+    events              text log, an event a line
+    inputs              text log: what steps were fed with, where it is not nothing
+    state/FIELD         curves of up to CURVES_MAX numbers, depth images of other grids, bars of rows, tensors of the rest
+    state/TABLE         curve: how many rows there are
+    layers/NAME         depth images: what the world shows as maps
+    points/NAME         points on these maps
+
+Curves are 64-bit floats, as Rerun has them; everything else keeps its dtype, but for booleans (bytes of 0 and 1) and
+complex numbers (a last axis of real and imaginary part).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import rerun as rr
+
+from replayer.export.viewers.rerun_blueprint import make_blueprint
+from replayer.export.viewers.tick_range import Source, Tell
+from replayer.report.tape_facts import tape_facts
+from replayer.value_text import plain_text, to_json
+from sim.kernel.state import Snapshot
+
+TIMELINE = "tick"
+CURVES_MAX = 16  # So many lines of one field can be told apart.
+BATCH_BYTES = 8 << 20  # What is collected before it is handed to Rerun.
+BATCH_ROWS = 4096
+TEXT_CHARS_MAX = 4096  # Of one line in a log.
+
+Pass = Callable[[], None]  # Called when something may have come out of the recording.
+
+
+@contextmanager
+def strict() -> Iterator[None]:
+    """Inside, Rerun raises ValueError for what it cannot take; else it would only warn, and leave the row out."""
+    before = rr.strict_mode()
+    rr.set_strict_mode(True)
+    try:
+        yield
+    finally:
+        rr.set_strict_mode(before)
+
+
+def fill(
+    recording: rr.RecordingStream, source: Source, tell: Tell, prefix: str = "", passed: Pass | None = None
+) -> None:
+    """Write everything; what cannot be had of the states is noted by the source, and stands at tape/losses.
+
+    prefix: of all entities. passed: called after each batch. Raises as Source does.
+    """
+    rows = _Rows(recording, prefix, passed or (lambda: None))
+    with strict():
+        _tell_tape(rows, source)
+        _tell_telemetry(rows, source)
+        _tell_ticks(rows, source)
+        layers = _tell_states(rows, source, tell)
+        for line in source.losses()[0]:
+            rows.add("tape/losses", source.first, rr.TextLog, plain_text(line), level="WARN")
+        rows.flush()
+        recording.send_blueprint(make_blueprint(prefix, layers), make_active=False, make_default=True)
+
+
+class _Rows:
+    """Collects rows of entities and hands them over in columns, which is some ten times as fast as one by one."""
+
+    def __init__(self, recording: rr.RecordingStream, prefix: str, passed: Pass) -> None:
+        self._recording, self._passed = recording, passed
+        self.prefix = prefix.strip("/")
+        self._ticks: dict[tuple[str, Any], list[int]] = {}
+        self._values: dict[tuple[str, Any], list[Any]] = {}
+        self._bytes = 0
+
+    def path(self, *parts: str) -> str:
+        """The entity of these names, which may hold anything; below the prefix."""
+        named = "/".join(rr.escape_entity_path_part(part) if part else "_" for part in parts)
+        return f"{self.prefix}/{named}" if self.prefix else named
+
+    def always(self, entity: str, what: Any) -> None:
+        """Something that holds at all ticks."""
+        self._recording.log(entity, what, static=True)
+
+    def add(self, entity: str, tick: int, archetype: Any, value: Any, level: str = "INFO") -> None:
+        """One row. value: an array; for text, text."""
+        if archetype is rr.TextLog:
+            value = (value[:TEXT_CHARS_MAX], level)
+            entity = f"{self.prefix}/{entity}" if self.prefix else entity
+        key = (entity, archetype)
+        self._ticks.setdefault(key, []).append(tick)
+        self._values.setdefault(key, []).append(value)
+        self._bytes += value.nbytes if isinstance(value, np.ndarray) else len(value[0])
+        if self._bytes > BATCH_BYTES or len(self._ticks[key]) >= BATCH_ROWS:
+            self.flush()
+
+    def send(self, entity: str, ticks: npt.NDArray[np.int64], columns: Any) -> None:
+        """Rows that are there already."""
+        self._recording.send_columns(entity, [rr.TimeColumn(TIMELINE, sequence=ticks)], columns)
+        self._passed()
+
+    def flush(self) -> None:
+        """Hand over what is collected."""
+        for (entity, archetype), ticks in self._ticks.items():
+            columns = _COLUMNS[archetype](self._values[entity, archetype])
+            self._recording.send_columns(entity, [rr.TimeColumn(TIMELINE, sequence=ticks)], columns)
+        self._ticks, self._values, self._bytes = {}, {}, 0
+        self._passed()
+
+
+# --- rows as columns
+
+
+def _curves(values: Sequence[npt.NDArray[Any]]) -> Any:
+    numbers = np.concatenate([value.reshape(-1).astype(np.float64) for value in values])
+    return rr.Scalars.columns(scalars=numbers).partition([value.size for value in values])
+
+
+def _images(values: Sequence[npt.NDArray[Any]]) -> Any:
+    formats = [
+        rr.components.ImageFormat(
+            width=value.shape[1],
+            height=value.shape[0],
+            channel_datatype=rr.ChannelDatatype.from_np_dtype(value.dtype),
+        )
+        for value in values
+    ]
+    return rr.DepthImage.columns(
+        buffer=[value.tobytes() for value in values],
+        format=formats,
+        colormap=[rr.components.Colormap.Viridis] * len(values),
+    )
+
+
+def _points(values: Sequence[npt.NDArray[Any]]) -> Any:
+    counts = [len(value) for value in values]
+    return rr.Points2D.columns(positions=np.concatenate(values)).partition(counts)
+
+
+def _tensors(values: Sequence[npt.NDArray[Any]]) -> pa.Array:
+    # Tensor.columns takes no list of arrays, but it does take what they are in Arrow.
+    return pa.concat_arrays([rr.components.TensorDataBatch(value).as_arrow_array() for value in values])
+
+
+def _texts(values: Sequence[tuple[str, str]]) -> Any:
+    return rr.TextLog.columns(text=[text for text, _ in values], level=[level for _, level in values])
+
+
+_COLUMNS: dict[Any, Callable[[Sequence[Any]], Any]] = {
+    rr.Scalars: _curves,
+    rr.DepthImage: _images,
+    rr.Points2D: _points,
+    rr.Tensor: lambda values: rr.Tensor.columns(data=_tensors(values)),
+    rr.BarChart: lambda values: rr.BarChart.columns(values=_tensors(values)),
+    rr.TextLog: _texts,
+}
+
+
+# --- what is written
+
+
+def _tell_tape(rows: _Rows, source: Source) -> None:
+    facts = json.dumps(tape_facts(source.tape, check=False), indent=1, ensure_ascii=False)
+    rows.always(rows.path("tape"), rr.TextDocument(facts, media_type="text/plain"))
+    for place in source.keyframes():
+        rows.add("tape/keyframes", place.tick, rr.TextLog, "full" if place.is_full else "delta")
+
+
+def _tell_telemetry(rows: _Rows, source: Source) -> None:
+    columns = dict(source.telemetry())
+    ticks = columns.pop("tick", np.empty(0, np.int64))
+    for name, values in columns.items():
+        there = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
+        if there.any():  # A figure that was not given is left out.
+            shown = rr.Scalars.columns(scalars=values[there].astype(np.float64))
+            rows.send(rows.path("telemetry", name), ticks[there], shown)
+
+
+def _tell_ticks(rows: _Rows, source: Source) -> None:
+    for frame in source.frames():
+        inputs = source.inputs(frame)
+        if isinstance(inputs, np.ndarray) or inputs:
+            rows.add("inputs", frame.tick, rr.TextLog, _line(inputs))
+    for tick, event in source.events():
+        rows.add(
+            "events", tick, rr.TextLog, f"{event['kind']} {_line({k: v for k, v in event.items() if k != 'kind'})}"
+        )
+
+
+def _line(value: Any) -> str:
+    return plain_text(json.dumps(to_json(value), ensure_ascii=False))
+
+
+def _tell_states(rows: _Rows, source: Source, tell: Tell) -> list[str]:
+    """The states; the entities of the layers."""
+    named: set[str] = set()
+    layers: dict[str, None] = {}
+    for tick, snapshot in source.states(tell):
+        rows.add("tape/state_hash", tick, rr.TextLog, f"{snapshot.hash():016x}")
+        _tell_fields(rows, source, tick, snapshot, named)
+        for name, layer in source.layers(snapshot).items():
+            entity = rows.path("layers", name)
+            layers[entity] = None
+            rows.add(entity, tick, rr.DepthImage, drawable(layer))
+        for name, places in source.points(snapshot).items():
+            rows.add(rows.path("points", name), tick, rr.Points2D, places)
+    return list(layers)
+
+
+def _tell_fields(rows: _Rows, source: Source, tick: int, snapshot: Snapshot, named: set[str]) -> None:
+    tables: dict[str, int] = {}
+    for name, array in source.fields(snapshot).items():
+        owner = snapshot.layout.slots[name].owner
+        entity = rows.path("state", *_parts(name))
+        values = drawable(array)
+        kind = _kind(values, is_of_table=owner is not None)
+        if kind is rr.Scalars and values.size > 1 and entity not in named:
+            named.add(entity)
+            names = [f"{name}[{', '.join(map(str, place))}]" for place in np.ndindex(values.shape)]
+            rows.always(entity, rr.SeriesLines(names=names))
+        rows.add(entity, tick, kind, values)
+        if owner is not None and owner != name:  # A blob owns itself.
+            tables[owner] = len(array)
+    for name, count in tables.items():
+        rows.add(rows.path("state", *_parts(name)), tick, rr.Scalars, np.array(count))
+
+
+def _parts(name: str) -> list[str]:
+    """A field's name as names of entities, the table's above its columns'."""
+    parts = name.split(".")
+    return parts if all(parts) else [name]
+
+
+def drawable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy of an array in a dtype that Rerun has; little-endian, C order."""
+    if array.dtype.kind == "c":
+        parts = np.ascontiguousarray(array).view(f"<f{array.dtype.itemsize // 2}")
+        return parts.reshape(*array.shape, 2).copy()
+    return np.array(array, np.uint8 if array.dtype.kind == "b" else array.dtype, order="C")
+
+
+def _kind(values: npt.NDArray[Any], *, is_of_table: bool) -> Any:
+    """As what a field is shown."""
+    if not is_of_table and values.size <= CURVES_MAX:
+        return rr.Scalars
+    if values.ndim == 1:
+        return rr.BarChart
+    return rr.DepthImage if values.ndim == 2 and not is_of_table else rr.Tensor

@@ -1,1 +1,0 @@
-"""Training data out of recordings: plan, walk, rows, files, one data set."""

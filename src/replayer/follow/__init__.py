@@ -1,0 +1,1 @@
+"""A tape that is still growing."""

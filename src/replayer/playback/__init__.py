@@ -1,0 +1,1 @@
+"""A simulation moved along a tape by its own step."""

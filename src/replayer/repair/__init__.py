@@ -1,0 +1,1 @@
+"""An intact tape made from a damaged one."""

@@ -1,0 +1,1 @@
+"""Facts, text and HTML about tapes and results."""

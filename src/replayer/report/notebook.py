@@ -1,0 +1,159 @@
+"""What notebooks show of tapes, seeks, verifications and data sets; nothing is simulated for it.
+
+Of a tape the index is read, and its first keyframe for the fields, unless that one is large. Texts of a tape are
+escaped by recorder.notebook.html, which makes the HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from recorder.errors import RecordingError
+from recorder.notebook.html import AMBER, GREEN, RED, Badge, Strip, card, facts_table, fields_part, folded, wide_table
+from recorder.text import bytes_text, counted
+from replayer.report.tape_facts import outcome_text
+from replayer.value_text import tick_range, to_json
+from sim.kernel.schema import Layout
+
+if TYPE_CHECKING:
+    from replayer.tape.tape import Tape
+    from replayer.timeline.timeline import SeekReport, Timeline
+    from replayer.timeline.verify import Report
+
+KEYFRAME_BYTES_MAX = 16 << 20  # On the disk. Reading a larger one takes longer than a notebook should.
+LOSSES_SHOWN = 5
+
+_COLOURS = {"intact": GREEN, "incomplete": AMBER, "corrupt": RED}
+
+
+def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = None) -> str:
+    """What a tape is and how it is. here: a tick at which somebody stands. layout: of its states, if that is known."""
+    try:
+        status = tape.status
+        parts = [facts_table(_facts(tape)), *_strip(tape, here), *_losses(tape)]
+        layout = layout or _layout(tape)
+    except (RecordingError, OSError) as error:  # It was closed, or taken away: the notebook goes on.
+        return card(str(tape.path), Badge("cannot be read", RED), facts_table([("why", error)]))
+    if layout is not None:
+        parts.append(fields_part(layout))
+    world = tape.meta.get("world")
+    if isinstance(world, dict) and isinstance(world.get("config"), dict):
+        parts.append(
+            folded("configuration", facts_table((key, _short(value)) for key, value in world["config"].items()))
+        )
+    said = "intact by its index" if status == "intact" else status  # Blocks are read by replay info and by verify.
+    return card(str(tape.path), Badge(said, _COLOURS[status]), *parts)
+
+
+def timeline_html(timeline: Timeline) -> str:
+    """A tape, and where the timeline stands."""
+    layout = timeline.state.layout if timeline.tick is not None else None
+    return tape_html(timeline.tape, here=timeline.tick, layout=layout)
+
+
+def seek_html(report: SeekReport) -> str:
+    """How a seek went."""
+    rows = [
+        ("state hash", f"{report.state_hash:016x}, as recorded"),
+        ("from tick", f"{report.keyframe_tick:,}, {counted(report.simulated_ticks, 'tick')} re-simulated"),
+        ("took", f"{report.milliseconds:.1f} ms"),
+    ]
+    return card(f"tick {report.tick:,}", None, facts_table(rows))
+
+
+def report_html(report: Report) -> str:
+    """What a verification found."""
+    rows: list[tuple[str, object]] = [
+        ("verified", f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"),
+    ]
+    if report.dropped_ticks:
+        rows.append(("not kept", counted(report.dropped_ticks, "tick")))
+    for finding in report.findings:
+        fields = ", ".join(finding.place.fields or [difference.field for difference in finding.differences])
+        phase = f"; phase {finding.place.phase}" if finding.place.phase else ""
+        rows.append(("first bad tick", f"{finding.tick:,}{f': {fields}' if fields else ''}{phase}"))
+    rows += [("damaged", problem) for problem in report.problems[:LOSSES_SHOWN]]
+    rows += [
+        ("not reached", f"{tick_range(lost.first_tick, lost.last_tick)}: {lost.why}")
+        for lost in report.unreached[:LOSSES_SHOWN]
+    ]
+    if report.dump_path is not None:
+        rows.append(("dump", report.dump_path))
+    badge = (
+        Badge("the same", GREEN) if report.ok else Badge("desync" if report.first_bad is not None else "damaged", RED)
+    )
+    return card("verification", badge, facts_table(rows))
+
+
+def dataset_html(path: object, manifest: Mapping[str, Any]) -> str:
+    """What an extraction has made."""
+    tables = manifest.get("tables") or {}
+    rows = [
+        (name, f"{table['rows']:,}", ", ".join(table["columns"]) if isinstance(table.get("columns"), Mapping) else "")
+        for name, table in tables.items()
+    ]
+    missing = manifest.get("missing") or []
+    badge = Badge("something is missing", AMBER) if missing else None
+    facts = facts_table([("format", manifest.get("format")), ("tapes", len(manifest.get("tapes") or ()))])
+    return card(str(path), badge, facts, wide_table(("table", "rows", "columns"), rows))
+
+
+def _facts(tape: Tape) -> list[tuple[str, object]]:
+    meta, world = tape.meta, tape.meta.get("world")
+    rows: list[tuple[str, object]] = []
+    if isinstance(world, dict):
+        config = world.get("config")
+        told = config if isinstance(config, dict) else {}
+        named = "".join(f", {key} {_short(told[key])}" for key in ("name", "seed") if key in told)
+        rows.append(("world", f"{world.get('name')} version {world.get('version')}{named}"))
+    else:
+        rows.append(("simulation", meta.get("simulation", "unknown")))
+    rows.append(("ticks", f"{tape.first_tick:,} to {tape.last_tick:,}" if tape.keyframes else "none can be had"))
+    fulls = sum(place.is_full for place in tape.keyframes)
+    rows.append(("keyframes", f"{fulls:,} full, {len(tape.keyframes) - fulls:,} delta"))
+    rows.append(("size", bytes_text(tape.size_bytes)))
+    if tape.outcome is not None:
+        rows.append(("ended", outcome_text(to_json(tape.outcome))))
+    elif not tape.sealed:
+        rows.append(("ended", "it is being recorded" if tape.is_being_written() else "not properly"))
+    rows += [(f"note: {key}", _short(value)) for key, value in (meta.get("notes") or {}).items()]
+    rows.append(("run", tape.run_id or "unknown"))
+    return rows
+
+
+def _strip(tape: Tape, here: int | None) -> list[str]:
+    if not tape.keyframes:
+        return []
+    fulls = [place.tick for place in tape.keyframes if place.is_full]
+    deltas = [place.tick for place in tape.keyframes if not place.is_full]
+    return [Strip(tape.first_tick, tape.last_tick, fulls, deltas, tape.missing_ticks(), here).svg()]
+
+
+def _losses(tape: Tape) -> list[str]:
+    lines = [f"the file of segment {number} is missing" for number in tape.missing_segments]
+    lines += [
+        f"{'torn' if damage.torn else 'damaged'}: bytes {damage.offset:,} to {damage.end_offset:,}: {damage.what}"
+        for damage in tape.damages
+    ]
+    lines += [f"not kept: {tick_range(drop.first_tick, drop.last_tick)}: {drop.why}" for drop in tape.drops]
+    if tape.keyframes:
+        lines += [f"no frames of {tick_range(first, last)}" for first, last in tape.missing_ticks()]
+    if len(lines) > LOSSES_SHOWN:
+        lines[LOSSES_SHOWN:] = [f"and {len(lines) - LOSSES_SHOWN:,} more, which replay info tells"]
+    return [facts_table(("", line) for line in lines)] if lines else []
+
+
+def _layout(tape: Tape) -> Layout | None:
+    """Of the first keyframe, if that is soon read."""
+    for place in tape.keyframes[:1]:
+        if place.end_offset - place.entry.offset <= KEYFRAME_BYTES_MAX:
+            try:
+                return tape.snapshot(place).layout
+            except RecordingError:
+                return None  # It is damaged: then there are no fields to show, and replay info says why.
+    return None
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else repr(to_json(value))

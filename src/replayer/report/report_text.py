@@ -1,0 +1,221 @@
+"""What ``replay verify``, ``replay repair`` and ``replay tail`` print, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.format.blocks.frame import Frame
+from recorder.format.segments.segment_contents import Damage
+from recorder.text import counted
+from replayer.desync.dump.dump import difference_lines, place_lines
+from replayer.desync.finding import Finding
+from replayer.desync.rng_draws import finding_lines
+from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
+from replayer.repair.repair import RepairReport
+from replayer.timeline.timeline import SeekReport
+from replayer.timeline.verify import Report
+from replayer.value_text import plain_text, tick_range, to_json
+
+
+def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, Any]) -> dict[str, Any]:
+    """What ``replay seek --json`` prints."""
+    return {
+        "tick": report.tick,
+        "state_hash": f"{report.state_hash:016x}",
+        "keyframe_tick": report.keyframe_tick,
+        "simulated_ticks": report.simulated_ticks,
+        "applied_ticks": report.applied_ticks,
+        "milliseconds": round(report.milliseconds, 3),
+        "summary": summary,
+        "fields": to_json(fields),
+    }
+
+
+def _way(report: SeekReport) -> str:
+    if report.applied_ticks:
+        return f"the changes of {counted(report.applied_ticks, 'tick')} applied"
+    return f"{counted(report.simulated_ticks, 'tick')} re-simulated"
+
+
+def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
+    """Print how a seek went and what the state is like."""
+    print(
+        f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
+        f"{_way(report)}, {report.milliseconds:.1f} ms"
+    )
+    print(f"  state hash: {report.state_hash:016x}, as recorded")
+    for name, text in summary.items():
+        print(f"  {name}: {text}")
+
+
+def report_facts(report: Report) -> dict[str, Any]:
+    """What ``replay verify --json`` prints."""
+    return {
+        "ok": report.ok,
+        "status": report.status,
+        "verified_ticks": report.verified_ticks,
+        "tick_count": report.tick_count,
+        "dropped_ticks": report.dropped_ticks,
+        "first_bad": report.first_bad,
+        "phase": next((finding.place.phase for finding in report.findings), None),
+        "fields_at_tick": next((finding.place.fields for finding in report.findings), None),
+        "only_room_at_tick": next((finding.place.room for finding in report.findings), []),
+        "tested": [attrs.asdict(tested) for finding in report.findings for tested in finding.tested],
+        "fields": [difference.field for finding in report.findings for difference in finding.differences],
+        "problems": [str(problem) for problem in report.problems],
+        "unreached_ticks": [
+            {"first_tick": range_.first_tick, "last_tick": range_.last_tick, "why": range_.why}
+            for range_ in report.unreached
+        ],
+        "dump": str(report.dump_path) if report.dump_path is not None else None,
+    }
+
+
+def print_report(path: Path, report: Report, sim: str | None = None) -> None:
+    """Print what ``replay verify`` says, on one screen. sim: what was given as --sim, which the next command needs."""
+    if report.ok:
+        if not report.tick_count:
+            print(f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe")
+        elif report.dropped_ticks:
+            _print_proved_part(path, report)
+        else:
+            sealed = "" if report.status == "intact" else "; the tape is not sealed"
+            same = "the one tick is" if report.tick_count == 1 else f"all {report.tick_count:,} ticks are"
+            print(f"{path}: {same} the same{sealed}")
+        return
+    if report.first_bad is not None:
+        print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it are the same")
+        for finding in report.findings:
+            _print_finding(finding)
+    else:
+        print(f"{path}: {report.status}; {report.verified_ticks:,} of {report.tick_count:,} ticks are proved the same")
+    for problem in report.problems:
+        print(f"  {plain_text(str(problem))}")
+    for unreached in report.unreached:
+        print(f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {plain_text(unreached.why)}")
+    if report.dump_path is not None:
+        print(f"  dump: {report.dump_path}")
+    if report.first_bad is not None:
+        hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+        print(f"next: replay explain {shlex.quote(str(path))} --tick {report.first_bad}{hint}")
+
+
+def _print_proved_part(path: Path, report: Report) -> None:
+    """For a tape that says itself that some ticks are missing."""
+    unreached = report.tick_count - report.verified_ticks - report.dropped_ticks
+    print(
+        f"{path}: {report.verified_ticks:,} of {report.tick_count:,} ticks are the same; {report.dropped_ticks:,} were "
+        f"not kept, {unreached:,} lie between those and the next keyframe and cannot be reached"
+    )
+
+
+def _print_finding(finding: Finding) -> None:
+    print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
+    for line in place_lines(finding):
+        print(f"  {line}")
+    if finding.differences:
+        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these fields differ:")
+    elif finding.compared_replayed is not None:
+        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, nothing differs any more")
+    for difference in finding.differences:
+        for line in difference_lines(difference)[:3]:
+            print(f"    {line}")
+    if finding.note and finding.note not in [tested.found for tested in finding.tested]:
+        print(f"  note: {finding.note}")
+    inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
+    print(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
+    for line in finding_lines(finding):
+        print(f"  draws: {line}")
+    if finding.tested:
+        print("  tested:")
+    for tested in finding.tested:
+        mark = {True: "!", False: "-", None: "?"}[tested.suspicious]
+        print(f"    {mark} {tested.cause}: {tested.found}")
+
+
+def repair_facts(report: RepairReport) -> dict[str, Any]:
+    """What ``replay repair --json`` prints."""
+    return {
+        "tape": str(report.path),
+        "first_tick": report.first_tick,
+        "last_tick": report.last_tick,
+        "copied_keyframes": report.copied_keyframes,
+        "rebuilt_ticks": report.rebuilt_ticks,
+        "lost_keyframes": [{"tick": tick, "why": why} for tick, why in report.lost_keyframe_ticks],
+        "lost_ticks": [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in report.lost_ticks],
+        "lost_optional": [{"kind": kind, "why": why} for kind, why in report.lost_optional],
+    }
+
+
+def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> None:
+    """Print what ``replay repair`` did. sim: what was given as --sim, which the next command needs as well."""
+    hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+    print(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
+    print(f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and proved by hash")
+    for tick in report.rebuilt_ticks:
+        print(f"  rebuilt: the keyframe of tick {tick:,}")
+    for tick, why in report.lost_keyframe_ticks:
+        print(f"  lost: the keyframe of tick {tick:,}: {plain_text(why)}")
+    for first, last, why in report.lost_ticks:
+        print(f"  lost: {tick_range(first, last)}: {plain_text(why)}")
+    for kind, why in report.lost_optional:
+        print(f"  lost: a block that may be skipped ({kind}): {plain_text(why)}")
+    if report.whole:
+        print("  nothing is lost")
+    print(f"next: replay verify {shlex.quote(str(report.path))}{hint}")
+
+
+def tail_lines(
+    tail: Tail, last: int, *, follow: bool, as_json: bool, wait: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
+    """The lines that ``replay tail`` prints: the last ticks that are there, then what comes. wait: when nothing does."""
+    there: deque[Seen] = deque()  # The last ticks, and what stands between them.
+    kept, hidden, ended = 0, 0, None
+    for seen in tail.news():
+        if isinstance(seen, Ended):
+            ended = seen
+        elif not isinstance(seen, KeyframeSeen) or as_json:
+            there.append(seen)
+            kept += isinstance(seen, Frame)
+        while kept > last or (there and not last):
+            if isinstance(there.popleft(), Frame):
+                kept, hidden = kept - 1, hidden + 1
+    if hidden and not as_json:
+        yield f"… {counted(hidden, 'tick')} before these"
+    yield from (_tail_line(seen, as_json=as_json) for seen in there)
+    if ended is not None:
+        yield _tail_line(ended, as_json=as_json)
+    elif follow:
+        yield from (_tail_line(seen, as_json=as_json) for seen in tail.follow(wait=wait))
+
+
+def _tail_line(seen: Seen, *, as_json: bool) -> str:
+    match seen:
+        case Frame():
+            facts: dict[str, Any] = {
+                "tick": seen.tick,
+                **seen.proof(),
+                "inputs": to_json(seen.inputs),
+            }
+            text = f"tick {seen.tick:,}  {' '.join(seen.proof().values())}  {json.dumps(facts['inputs'])}"
+        case KeyframeSeen():
+            facts = {"keyframe": seen.tick, "full": seen.is_full}
+            text = f"{'full' if seen.is_full else 'delta'} keyframe of tick {seen.tick:,}"
+        case Missed():
+            facts = {"missed": [seen.first_tick, seen.last_tick], "why": seen.why}
+            text = f"missing: {tick_range(seen.first_tick, seen.last_tick)}: {seen.why}"
+        case Damage():
+            facts = {"damaged": [seen.offset, seen.end_offset], "segment": seen.segment, "what": seen.what}
+            text = f"damaged: bytes {seen.offset:,} to {seen.end_offset:,}: {seen.what}"
+        case Ended():
+            facts = {"ended": to_json(seen.outcome)}
+            text = f"sealed: {json.dumps(facts['ended'])}"
+    return json.dumps(facts) if as_json else plain_text(text)

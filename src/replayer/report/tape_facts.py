@@ -1,0 +1,231 @@
+"""What ``replay info`` prints, for people and for programs."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from recorder.errors import UnsupportedVersionError
+from recorder.factory_spec import sim_option
+from recorder.format.recording.change_replay import ChangeLog
+from recorder.format.recording.tick_gaps import merged
+from recorder.text import bytes_text, counted
+from replayer.tape.episodes import episode_facts, episodes_line, find_episodes
+from replayer.tape.tape import Tape
+from replayer.value_text import plain_text, tick_range, to_json
+
+
+def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
+    """What ``replay info --json`` prints. check: read every block whole, instead of believing the index."""
+    if check:
+        tape.distrust_index()
+    meta = tape.meta
+    settings = meta.get("settings") or meta  # Tapes of format 0.1 have them among the rest.
+    world = meta.get("world") or {}
+    has_state = bool(tape.keyframes)
+    fulls = sum(place.is_full for place in tape.keyframes)
+    config = world.get("config") or {}
+    facts = {
+        "tape": str(tape.path),
+        "run_id": tape.run_id,
+        "world": world.get("name"),
+        "world_version": world.get("version"),
+        "scenario": config.get("name"),
+        "seed": config.get("seed"),
+        "simulation": meta.get("simulation"),
+        "mode": meta.get("mode"),
+        "hashes": (meta.get("settings") or {}).get("hashes", "states"),
+        "level": meta.get("level"),
+        "adapter": _adapter_name(meta),
+        "episodes": episode_facts(find_episodes(tape)) if has_state else [],
+        "first_tick": tape.first_tick if has_state else None,
+        "last_tick": tape.last_tick if has_state else None,
+        "sealed": tape.sealed,
+        "being_written": not tape.sealed and tape.is_being_written(),
+        "can_be_resumed": has_state and _can_be_resumed(tape),
+        "status": tape.status,
+        "outcome": tape.outcome,
+        "bytes": tape.size_bytes,
+        "segments": [segment.number for segment in tape.segments],
+        "missing_segments": tape.missing_segments,
+        "journal_ticks": tape.journal_ticks,
+        "full_keyframes": fulls,
+        "delta_keyframes": len(tape.keyframes) - fulls,
+        "keyframe_interval_ticks": settings.get("keyframe_interval_ticks"),
+        "seek_budget_ms": settings.get("seek_budget_ms"),
+        "durability": settings.get("durability"),
+        "notes": meta.get("notes") or {},
+        "created": meta.get("created"),
+        "environment": meta.get("environment"),
+        "missing_ticks": [list(missing) for missing in tape.missing_ticks()] if has_state else [],
+        "dropped_ticks": [
+            {"first_tick": drop.first_tick, "last_tick": drop.last_tick, "why": drop.why} for drop in tape.drops
+        ],
+        "checked": check,
+        "damages": [
+            {
+                "segment": damage.segment,
+                "offset": damage.offset,
+                "end_offset": damage.end_offset,
+                "what": damage.what,
+                "torn": damage.torn,
+            }
+            for damage in tape.damages
+        ],
+    }
+    if check and has_state:
+        _check_contents(tape, facts)
+    return dict(to_json(facts))  # META and the outcome may hold anything that plain data can be.
+
+
+def _adapter_name(meta: dict[str, Any]) -> str | None:
+    match meta.get("adapter"):
+        case {"name": str(name)}:
+            return name
+    return None
+
+
+def _can_be_resumed(tape: Tape) -> bool:
+    """Whether a recorder could go on with it; not with a later file of a tape, opened alone."""
+    header = tape.segments[0].contents.header
+    return (header is None or header.segment == 0) and isinstance(tape.meta.get("settings"), dict)
+
+
+def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
+    """Add what reading every block shows to facts."""
+    problems = tape.check_blocks()
+    if tape.has_events:
+        facts["events"] = sum(1 for _ in tape.events())
+        facts["missing_event_ticks"] = [list(missing) for missing in tape.missing_event_ticks()]
+    if tape.logs_changes:
+        facts["ticks_without_changes"] = [list(missing) for missing in ChangeLog(tape.recording).missing_ticks()]
+    known = {str(damage.as_error()) for damage in tape.damages}
+    facts["damaged_blocks"] = [str(problem) for problem in problems if str(problem) not in known]
+    if problems:
+        facts["status"] = "corrupt"
+        facts["missing_ticks"] = [list(unread) for unread in _ticks_that_fail(tape)]
+
+
+def _ticks_that_fail(tape: Tape) -> list[tuple[int, int]]:
+    """The ranges of ticks whose frames cannot be read."""
+    first, last = tape.first_tick + 1, tape.last_tick
+    try:
+        runs = tape.recording.runs(first, last)
+        return merged([(run.first_tick, run.last_tick) for run in runs if run.error is not None])
+    except UnsupportedVersionError:  # This program must not read any of them.
+        return [(first, last)] if first <= last else []
+
+
+def print_tape(facts: dict[str, Any]) -> None:
+    """Print what ``replay info`` says; facts: of tape_facts."""
+    lines = [*_what_it_is(facts), *_losses(facts), *_next_step(facts)]
+    print("\n".join(plain_text(line) for line in lines))
+
+
+def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
+    sealed = (
+        "sealed"
+        if facts["sealed"]
+        else "not sealed: "
+        + ("it is being recorded" if facts["being_written"] else "the recording did not end properly")
+    )
+    yield f"{facts['tape']}: {facts['status']}, {sealed}"
+    if facts["world"] is not None:
+        named = f"{facts['scenario']}, " if facts["scenario"] else ""
+        yield f"  world: {facts['world']} version {facts['world_version']} ({named}seed {facts['seed']})"
+    elif facts["adapter"] is not None:
+        yield f"  simulation: {facts['simulation']}"
+    else:
+        option = sim_option(facts["simulation"])
+        yield f"  simulation: {facts['simulation']} (no registered world; replay it with {option})"
+    if facts["first_tick"] is None:
+        yield "  ticks: none that can be reached yet"
+    else:
+        count = facts["last_tick"] - facts["first_tick"] + 1
+        each = facts["bytes"] / max(1, count - 1)
+        journal = f", the last {facts['journal_ticks']:,} in the journal" if facts["journal_ticks"] else ""
+        yield f"  ticks: {facts['first_tick']:,} to {facts['last_tick']:,}{journal}"
+        files = f" in {len(facts['segments'])} files" if len(facts["segments"]) > 1 else ""
+        yield f"  size: {bytes_text(facts['bytes'])}{files}, {each:,.0f} bytes a tick"
+    yield (
+        f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
+        + (
+            f"every {facts['keyframe_interval_ticks']} ticks"
+            if facts["seek_budget_ms"] is None
+            else f"for seeks of {facts['seek_budget_ms']:g} ms"
+        )
+    )
+    if facts["mode"] == "changes":
+        yield "  mode: changes (what each tick changed is on the tape: a seek runs no step)"
+    if facts["hashes"] == "changes":
+        yield "  hashes: of what each tick changed, chained; of the whole state at keyframes"
+    if facts["adapter"] is not None:
+        yield f"  adapter: {facts['adapter']}, level {facts['level']}"
+    if facts["episodes"]:
+        yield f"  {episodes_line(facts['episodes'])}"
+    if "events" in facts:
+        yield f"  events: {facts['events']:,}"
+    if facts["outcome"] is not None:
+        yield f"  ended: {outcome_text(facts['outcome'])}"
+    if facts["created"] is not None:
+        environment = facts["environment"] or {}
+        yield ", ".join([f"  recorded: {facts['created']}", *(f"{key} {value}" for key, value in environment.items())])
+    yield f"  run: {facts['run_id'] or 'unknown, the file header is damaged'}"
+
+
+def outcome_text(outcome: Any) -> str:
+    """Why a recording ended, in words; outcome: as to_json gives it."""
+    match outcome:
+        case {"scores": dict(scores), **rest} if rest:
+            told = ", ".join(f"{name} {score}" for name, score in scores.items())
+            return f"{outcome_text(rest)}; scores: {told}"
+        case {"reason": "ticks", "ticks": int(ticks), **rest} if not rest:
+            return f"after {counted(ticks, 'tick')}, as asked"
+        case {"reason": "exception", "exception": str(exception), **rest} if not rest:
+            return f"by {exception}"
+        case {"reason": "written out", **rest} if not rest:
+            return "it was written out of a recording that went on"
+        case {"reason": str(reason), "text": str(text), "ticks": int(ticks), **rest} if not rest:
+            return f"at tick {ticks:,} by {reason}: {text}"
+        case {"reason": str(reason), "episode": dict(episode), **rest} if not rest:
+            return f"{reason}, in an episode after {counted(int(episode.get('steps', 0)), 'step')}"
+        case {"reason": str(reason), **rest}:
+            return ", ".join([reason, *(f"{key}: {value}" for key, value in rest.items())])
+    return json.dumps(outcome)
+
+
+def _losses(facts: dict[str, Any]) -> Iterator[str]:
+    """What is missing, and why."""
+    dropped = {(drop["first_tick"], drop["last_tick"]): drop["why"] for drop in facts["dropped_ticks"]}
+    for (first, last), why in dropped.items():
+        yield f"  not kept: {tick_range(first, last)}: {why}"
+    starts = sorted(dropped)
+    for first, last in facts["missing_ticks"]:
+        before = bisect.bisect_right(starts, (first, last)) - 1
+        if before < 0 or not starts[before][0] <= first <= last <= starts[before][1]:
+            yield f"  missing: {tick_range(first, last)}"
+    for first, last in facts.get("ticks_without_changes", []):
+        yield f"  without changes: {tick_range(first, last)}; they are reached by re-simulating"
+    for first, last in facts.get("missing_event_ticks", []):
+        yield f"  without events: {tick_range(first, last)}; replayer.playback.rebuild_events.rebuild_events makes them again"
+    for number in facts["missing_segments"]:
+        yield f"  missing: the file of segment {number}"
+    for damage in facts["damages"]:
+        kind = "torn" if damage["torn"] else "damaged"
+        where = f"segment {damage['segment']}, " if damage["segment"] > 0 else ""
+        yield f"  {kind}: {where}bytes {damage['offset']:,} to {damage['end_offset']:,}: {damage['what']}"
+    for problem in facts.get("damaged_blocks", []):
+        yield f"  damaged: {problem}"
+
+
+def _next_step(facts: dict[str, Any]) -> Iterator[str]:
+    """The command that helps, ready to be pasted into a shell or a script."""
+    path = shlex.quote(facts["tape"])
+    if facts["status"] == "corrupt" or (facts["sealed"] and facts["damages"]):
+        yield f"next: replay repair {path}"
+    elif not facts["sealed"] and not facts["being_written"] and facts["can_be_resumed"]:
+        how = f"record resume {path}" if facts["world"] else f"recorder.resume({facts['tape']!r}, simulation)"
+        yield f"next: {how}  # goes on where it stopped"

@@ -1,0 +1,1 @@
+"""A tape read without a simulation."""

@@ -1,0 +1,318 @@
+"""Open a tape and read frames and keyframes from it, without any simulation.
+
+Reads with pread and never maps the files, because a tape may still be growing or be cut short under a reader.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy.typing as npt
+
+from recorder.errors import CorruptError, RecordingError, TornError
+from recorder.format.blocks.block import Kind
+from recorder.format.blocks.drop_block import Drop
+from recorder.format.blocks.events_block import Event
+from recorder.format.blocks.frame import Frame
+from recorder.format.blocks.telemetry_block import decode_telemetry, join_telemetry
+from recorder.format.recording.recording import KeyframePlace, Recording
+from recorder.format.segments.block_location import TICK_MAX, optional_blocks
+from recorder.format.segments.index import Entry
+from recorder.format.segments.segment_contents import Damage
+from recorder.format.segments.segment_reader import Segment
+from recorder.storage.open_tape import OpenTape, is_locked
+from replayer.tape.seal_check import check_seals
+from replayer.tape.stored_events import event_blocks, missing_event_ticks, stored_events
+from sim.kernel.state import Snapshot
+
+Mode = Literal["salvage", "prefix", "strict"]
+STOPPED_EARLY = "the recording stopped before its first keyframe was written"
+
+
+class Tape:
+    """One tape, open for reading; a context manager.
+
+    It is what was on the disk when it was opened; ``refresh`` looks again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], mode: Mode = "salvage") -> None:
+        """Open the tape and find its blocks, and the frames in the journal beside it.
+
+        mode: what to do about damage that headers show. "salvage" reads everything that is sound, "prefix" only what
+        comes before the first damage, "strict" refuses the tape.
+
+        Raises FileNotFoundError or another OSError if there is no such file, UnreadableError if nothing in it is a
+        block of a tape, UnsupportedVersionError if a newer program wrote it, CorruptError in mode "strict".
+        """
+        if mode not in ("salvage", "prefix", "strict"):
+            raise ValueError(f'mode={mode!r}: "salvage", "prefix" or "strict" was expected')
+        self.path = Path(path)
+        self._mode = mode
+        self._files = OpenTape(path)
+        try:
+            self._open_and_assemble()
+        except BaseException:
+            self.close()
+            raise
+
+    def refresh(self) -> None:
+        """Look at the files again: a tape that is being written has grown. Raises as opening it does."""
+        self._open_and_assemble()
+
+    def _open_and_assemble(self) -> None:
+        self.assembled = self._files.assemble(believe_index=self._mode == "salvage")
+        self.recording = self.assembled.recording
+        if self._mode != "salvage":
+            self._obey_mode()
+
+    def _obey_mode(self) -> None:
+        damage = next((damage for damage in self.damages if not damage.torn), None)
+        missing = self.missing_segments[0] if self.missing_segments else None
+        if damage is None and missing is None:
+            return
+        if self._mode == "strict":
+            raise damage.as_error() if damage is not None else CorruptError(0, f"segment {missing} is missing")
+        kept = [s for s in self.recording.segments if missing is None or s.number < missing]
+        if damage is not None:
+            kept = [segment for segment in kept if segment.number <= damage.segment]
+            for segment in kept:
+                if segment.number == damage.segment:
+                    segment.clip = damage.offset
+                    segment.take(segment.contents)
+        aside, self.recording = self.recording.aside, type(self.recording)(kept)
+        self.recording.aside = aside
+
+    # --- what there is
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The files of the tape."""
+        return self.recording.segments
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """How the recording was made (see SPEC.md, META); empty if all copies of it are damaged."""
+        return self.assembled.meta
+
+    @property
+    def run_id(self) -> str:
+        """Hexadecimal; empty if it is lost."""
+        return self.assembled.run_id.hex()
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the recording was closed properly."""
+        return self.assembled.final
+
+    @property
+    def outcome(self) -> Any:
+        """Why and how the recording ended; None if it was not closed."""
+        seal = self.segments[-1].contents.seal if self.segments else None
+        return seal.outcome if seal is not None and self.sealed else None
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all segments together, when they were looked at."""
+        return sum(segment.contents.size_bytes for segment in self.segments)
+
+    @property
+    def damages(self) -> list[Damage]:
+        """Stretches of the files without sound blocks, as far as headers, or the index that is believed, show."""
+        self._look_again_if_misled()
+        return self.assembled.damages
+
+    @property
+    def missing_segments(self) -> list[int]:
+        """Numbers of segments that should be there."""
+        return self.assembled.missing_segments
+
+    @property
+    def drops(self) -> list[Drop]:
+        """Ticks that the recording could not keep, as it says itself."""
+        return self.recording.drops
+
+    @property
+    def journal_ticks(self) -> int:
+        """How many of the last ticks are in the journal only."""
+        return self.recording.journal_ticks
+
+    @property
+    def status(self) -> str:
+        """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
+        self._look_again_if_misled()
+        return self.assembled.status
+
+    def _look_again_if_misled(self) -> None:
+        """Once reading has shown that an index hides something, say what it hides."""
+        if self.recording.hopped:
+            self.distrust_index()
+
+    def is_being_written(self) -> bool:
+        """Whether a process is recording into this tape just now."""
+        try:
+            return is_locked(self.path)
+        except FileNotFoundError:
+            return False  # Its first file is missing, and that is what a writer locks.
+
+    @property
+    def keyframes(self) -> list[KeyframePlace]:
+        """All keyframes that have what they build upon, in the order of their ticks."""
+        return self.recording.keyframes
+
+    @property
+    def first_tick(self) -> int:
+        """The first tick whose state can be had. Raises MissingTickError if there is none."""
+        return self.recording.first_tick
+
+    @property
+    def last_tick(self) -> int:
+        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
+        return self.recording.last_tick
+
+    def missing_ticks(self) -> list[tuple[int, int]]:
+        """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
+        return self.recording.missing_ticks()
+
+    # --- reading
+
+    def frame(self, tick: int) -> Frame:
+        """The frame of one tick.
+
+        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
+        of blocks that a reader must know and this one does not.
+        """
+        return self.recording.frame(tick)
+
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
+        """Keyframes from which tick may be reached, the nearest first."""
+        return self.recording.keyframes_at_or_before(tick)
+
+    def keyframe_after(self, tick: int) -> KeyframePlace | None:
+        """The first keyframe at or after tick."""
+        return self.recording.keyframe_after(tick)
+
+    def keyframe_at(self, tick: int) -> KeyframePlace | None:
+        """The keyframe of this very tick."""
+        return self.recording.keyframe_at(tick)
+
+    def snapshot(self, place: KeyframePlace) -> Snapshot:
+        """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
+        return self.recording.snapshot(place)
+
+    def state_hash(self, tick: int) -> int:
+        """The recorded hash of the state at tick. Raises as frame and snapshot do."""
+        return self.recording.state_hash(tick)
+
+    def telemetry(self) -> dict[str, npt.NDArray[Any]]:
+        """The figures that the simulation gave of its ticks: columns of equal length by name.
+
+        "tick" comes first, int64, ascending; the others are int64 or float64. Ticks without figures, as those that came
+        from a journal, are left out; damaged blocks are passed over, as check_blocks tells.
+        """
+        found = []
+        for block in self.recording.believing_index(lambda: optional_blocks(self.segments)):
+            if block.entry.kind == Kind.TELEMETRY:
+                try:
+                    found.append(decode_telemetry(block.payload(), block.entry.offset))
+                except (CorruptError, TornError):
+                    continue
+        return join_telemetry(found)
+
+    @property
+    def logs_changes(self) -> bool:
+        """Whether it was recorded with what each tick changed: mode "changes"."""
+        return self.meta.get("mode") == "changes"
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the recorded simulation told what happened in its ticks."""
+        return self.meta.get("event_stream") is True or bool(event_blocks(self.recording))
+
+    @property
+    def could_tell_events(self) -> bool:
+        """Whether it told, or would have, had it been asked: the events that are not on the tape can be made again."""
+        return self.meta.get("event_stream") is False or self.has_events
+
+    def events(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Event]]:
+        """The events on the tape, each with its tick, in the order of the ticks and as they were told in each.
+
+        first, last: only those of these ticks, both included. One block after the other is read, so that memory does
+        not grow with the tape. Damaged blocks are passed over; of which ticks nothing is known says missing_event_ticks,
+        and replayer.playback.rebuild_events.rebuild_events makes them again.
+        """
+        for told in stored_events(self.recording, first or 0, TICK_MAX if last is None else last):
+            for tick, events in told.found:
+                yield from ((tick, event) for event in events)
+
+    def missing_event_ticks(self) -> list[tuple[int, int]]:
+        """Ranges of ticks, first and final, whose events are not on the tape; of all others it is known what happened.
+
+        Empty for a simulation without events. Reads all blocks of events.
+        """
+        return missing_event_ticks(self.recording) if self.could_tell_events else []
+
+    def check_blocks(self) -> list[RecordingError]:
+        """Read every block whole, believing no index, and compare the seals; what is wrong. Raises nothing for damage.
+
+        A torn end is not wrong.
+        """
+        self.distrust_index()
+        problems: list[RecordingError] = [damage.as_error() for damage in self.damages if not damage.torn]
+        damaged = {
+            damage.segment for damage in self.damages
+        }  # The seal of a file without all of its blocks cannot fit.
+        problems += check_seals(self.segments, damaged)
+        for segment in self.segments:
+            blocks = [(entry, 0) for entry in segment.contents.indexes]
+            for part in segment.parts:
+                loaded = part.load()
+                blocks += [(entry, loaded.end_of(row)) for row, entry in enumerate(loaded.entries())]
+            for entry, end_offset in sorted(blocks, key=lambda block: block[0].offset):
+                try:
+                    segment.joined(entry, end_offset)
+                except (CorruptError, TornError) as error:
+                    problems.append(error)
+        return problems
+
+    def distrust_index(self) -> bool:
+        """Find the blocks by their headers from now on; True if that gave other blocks than the index did.
+
+        What an index hides shows then, in damages and status, too.
+        """
+        before = self.recording
+        if not before.hopped and not any(segment.contents.by_index for segment in before.segments):
+            return False
+        self.assembled = self._files.assemble_again(believe_index=False)
+        self.recording = self.assembled.recording
+        return _entries_of(before) != _entries_of(self.recording)
+
+    def _repr_html_(self) -> str:
+        from replayer.report.notebook import tape_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return tape_html(self)
+
+    # --- closing
+
+    def close(self) -> None:
+        """Close the files; a second call does nothing."""
+        self._files.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _entries_of(recording: Recording) -> list[Entry] | None:
+    """All blocks that are listed; None if the index cannot be read."""
+    try:
+        return [entry for segment in recording.segments for part in segment.parts for entry in part.load().entries()]
+    except (CorruptError, TornError):
+        return None

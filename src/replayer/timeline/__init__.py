@@ -1,0 +1,1 @@
+"""Seek and verify: the front door of a recording."""

@@ -1,0 +1,142 @@
+"""Re-simulate the intervals of a tape, each in a process of its own, and compare every hash.
+
+Intervals are independent, because every keyframe is a starting point. Each is simulated in a process of its own, see
+fork_pool.py, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's global, a random
+generator) is not carried from one interval into the next, where it would hide that it is missing from the keyframe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import attrs
+
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.recording.recording import KeyframePlace
+from recorder.processes.fork_pool import run_forked
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.tape.tape import Tape
+
+Result = TypeVar("Result")
+
+
+@attrs.frozen
+class Interval:
+    """What one keyframe leads to.
+
+    Attributes:
+        place: of the keyframe.
+        final_tick: the last tick that is compared: the next keyframe's, or the last of the tape.
+    """
+
+    place: KeyframePlace
+    final_tick: int
+
+
+@attrs.frozen
+class IntervalResult:
+    """What came of an interval.
+
+    Attributes:
+        interval: which.
+        proved: the first and the last of the ticks whose state has the recorded hash; None if there are none.
+        bad_tick: the first with another one; None if there is none.
+        actual_hash: the hash that it had.
+        problem: why some ticks could not be verified; None if all were, or if the recording says itself why.
+        keyframe_problem: why the keyframe gives no state; None if it does.
+    """
+
+    interval: Interval
+    proved: tuple[int, int] | None = None
+    bad_tick: int | None = None
+    actual_hash: int = 0
+    problem: RecordingError | None = None
+    keyframe_problem: RecordingError | None = None
+
+
+def list_intervals(tape: Tape) -> list[Interval]:
+    """The intervals of a tape in the order of their ticks; the first one includes the first tick's own state."""
+    places = tape.keyframes
+    finals = [*(place.tick for place in places[1:]), tape.last_tick]
+    return [Interval(place, final) for place, final in zip(places, finals, strict=True)]
+
+
+def verify_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], None]) -> IntervalResult:
+    """Re-simulate one interval, comparing each tick's hash; tell is called with the number of ticks compared.
+
+    If the interval's keyframe gives no state, the one before it is where the simulation starts.
+    Raises SimulationFailedError if the simulation raises.
+    """
+    tape, first_tick = cursor.tape, interval.place.tick
+    proved, problem, keyframe_problem = None, None, None
+    try:
+        try:
+            cursor.put(first_tick, tape.snapshot(interval.place))
+        except (CorruptError, TornError) as error:
+            keyframe_problem = error
+            cursor.place_before(first_tick)
+        while cursor.tick != first_tick:
+            cursor.advance()
+        actual_hash = cursor.state.hash()
+        recorded_hash = actual_hash if first_tick == tape.first_tick else _recorded_hash(tape, first_tick)
+        if recorded_hash not in (None, actual_hash):
+            return IntervalResult(interval, proved, first_tick, actual_hash, None, keyframe_problem)
+        if recorded_hash is not None:
+            proved = (first_tick, first_tick)
+        for tick in range(first_tick + 1, interval.final_tick + 1):
+            cursor.advance()
+            if (found := cursor.difference()) is not None:
+                return IntervalResult(interval, proved, tick, found[1], None, keyframe_problem)
+            proved = (tick if proved is None else proved[0], tick)
+            tell(tick - first_tick)
+    except (CorruptError, TornError, MissingTickError) as error:
+        if not isinstance(error, MissingTickError) or not _is_dropped(tape, error.tick):
+            problem = error
+    return IntervalResult(interval, proved, None, 0, problem, keyframe_problem)
+
+
+def _recorded_hash(tape: Tape, tick: int) -> int | None:
+    """What the frame of a tick says; None if it is lost, which costs nothing behind a keyframe."""
+    try:
+        recorded = tape.frame(tick).state_hash
+        return recorded if recorded is not None else tape.state_hash(tick)
+    except (CorruptError, TornError, MissingTickError):
+        return None
+
+
+def _is_dropped(tape: Tape, tick: int) -> bool:
+    """Whether the recording itself says that it has no frame of this tick."""
+    return any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops)
+
+
+def run_intervals(
+    tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int, tell: Callable[[int], None]
+) -> Iterator[IntervalResult]:
+    """The results of the intervals, in their order; as run_each."""
+    return run_each(tape, world, intervals, jobs, tell, verify_interval)
+
+
+def run_each(
+    tape: Tape,
+    world: Factory | None,
+    intervals: list[Interval],
+    jobs: int,
+    tell: Callable[[int], None],
+    work: Callable[[Cursor, Interval, Callable[[int], None]], Result],
+) -> Iterator[Result]:
+    """What work gives for each interval, in their order, each in a process of its own; at most jobs at a time.
+
+    work: called with a cursor whose simulation is fresh; what it gives is pickled.
+    tell: called with the number of ticks that are compared in intervals whose results were not given yet.
+    Raises what the simulation raises, as SimulationFailedError.
+    """
+    return run_forked(
+        intervals,
+        jobs,
+        tell,
+        lambda interval, told: work(Cursor(tape, make_simulation(tape, world)), interval, told),
+        size=lambda interval: interval.final_tick - interval.place.tick,
+        name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",
+    )

@@ -1,0 +1,312 @@
+"""Go to any tick of a recording: the replayer's front door.
+
+A timeline has a cursor that ``seek``, ``step`` and ``step_back`` move, and a second, hidden one for reading by index,
+so that looking at another tick does not move the first.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import attrs
+
+from recorder.errors import DesyncError, MissingTickError, RecordingError
+from replayer.desync.dump.dump import keep_dump
+from replayer.desync.finding import find_desync
+from replayer.playback.cursor import Arrival, Cursor, MismatchError, Progress
+from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.tape.episodes import Episode, find_episodes
+from replayer.tape.tape import Mode, Tape
+from sim.kernel.simulation import inner_of
+from sim.kernel.state import Snapshot, State
+
+if TYPE_CHECKING:
+    from replayer.timeline.verify import Report
+
+
+@attrs.frozen
+class SeekReport:
+    """How a seek went.
+
+    Attributes:
+        tick: where the timeline is now.
+        state_hash: of the state there, equal to the recorded one; shown in hexadecimal.
+        keyframe_tick: the state it started from: a keyframe, or one still in memory.
+        simulated_ticks: steps run from there.
+        applied_ticks: ticks whose changes were taken from the tape instead.
+        milliseconds: it took, in all.
+    """
+
+    tick: int
+    state_hash: int = attrs.field(repr=lambda state_hash: f"0x{state_hash:016x}")
+    keyframe_tick: int
+    simulated_ticks: int
+    milliseconds: float
+    applied_ticks: int = 0
+
+    def _repr_html_(self) -> str:
+        from replayer.report.notebook import seek_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return seek_html(self)
+
+
+class Timeline:
+    """A recording that can be entered at any tick; a context manager.
+
+    ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of them, negative ticks count from the
+    end. ``len(run)`` is the number of ticks, the first one included.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        world: Factory | None = None,
+        *,
+        dump_folder: str | os.PathLike[str] | None = None,
+        mode: Mode = "salvage",
+    ) -> None:
+        """Open a tape; the simulation is made when it is first needed.
+
+        world: makes the simulation, called without arguments; not needed for a registered world.
+        dump_folder: where dumps of desyncs go; None writes none. mode: what to do about damage, see Tape.
+        Raises as Tape does.
+        """
+        self.tape = Tape(path, mode)
+        self._world = world
+        self._dump_folder = None if dump_folder is None else Path(dump_folder)
+        self._cursor: Cursor | None = None
+        self._reader: Cursor | None = None
+        self._episodes: list[Episode] | None = None
+        self.last_seek: SeekReport | None = None
+
+    # --- where we are
+
+    @property
+    def tick(self) -> int | None:
+        """The tick that ``state`` is of; None before the first seek."""
+        return self._cursor.tick if self._cursor is not None else None
+
+    @property
+    def state(self) -> State:
+        """The state at ``tick``. Raises ValueError before the first seek."""
+        if self._cursor is None or self._cursor.tick is None:
+            raise ValueError("the timeline stands at no tick: seek first")
+        return self._cursor.state
+
+    @property
+    def first_tick(self) -> int:
+        """The first tick that can be had."""
+        return self.tape.first_tick
+
+    @property
+    def last_tick(self) -> int:
+        """The last tick on the tape."""
+        return self.tape.last_tick
+
+    @property
+    def simulation(self) -> Any:
+        """The simulation itself, in the state of ``tick``; stepping it does not move the timeline.
+
+        Of an environment it has ``.env``. Raises ValueError before the first seek.
+        """
+        if self._cursor is None or self._cursor.tick is None:
+            raise ValueError("the timeline stands at no tick: seek first")
+        return inner_of(self._cursor.simulation)
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The episodes on the tape, found by their resets; empty for what has none."""
+        if self._episodes is None:
+            self._episodes = find_episodes(self.tape)
+        return self._episodes
+
+    def __len__(self) -> int:
+        return self.last_tick - self.first_tick + 1
+
+    def __repr__(self) -> str:
+        try:
+            ticks = f"ticks {self.first_tick} to {self.last_tick}"
+        except (RecordingError, OSError):
+            ticks = "no tick can be had"
+        where = f", at tick {self.tick}" if self.tick is not None else ""
+        return f"<Timeline of {os.fspath(self.tape.path)}: {ticks}{where}>"
+
+    def _repr_html_(self) -> str:
+        from replayer.report.notebook import timeline_html  # noqa: PLC0415 - only notebooks ask for it
+
+        return timeline_html(self)
+
+    # --- moving
+
+    def seek(
+        self,
+        tick: int | None = None,
+        progress: Progress | None = None,
+        *,
+        episode: int | None = None,
+        step: int | None = None,
+    ) -> SeekReport:
+        """Go to a tick; negative ones count from the end, -1 is the last.
+
+        episode, step: instead of a tick, which episode, and how many of its actions are done; both from 0, negative ones
+        from the end; step 0 is the reset.
+        progress: told now and then how many ticks are simulated, and how many there are to be.
+
+        Raises:
+            TypeError: neither a tick nor an episode is given, or both.
+            MissingTickError: the tick, the episode or the step is not on the tape, or damage keeps us from reaching it.
+            DesyncError: re-simulating gave another state than the run had; names the first such tick after the
+                keyframe that the seek started from (verify finds the first of the whole tape).
+            UnknownWorldError and others: as make_simulation raises.
+            SimulationFailedError: the simulation raised; that is the cause.
+        """
+        start_s = time.perf_counter()
+        wanted = self._absolute(self._chosen(tick, episode, step))
+        if self._cursor is None:
+            self._cursor = self._make_cursor()
+        arrival = self._go(self._cursor, wanted, progress)
+        milliseconds = (time.perf_counter() - start_s) * 1e3
+        self.last_seek = SeekReport(
+            arrival.tick,
+            arrival.state_hash,
+            arrival.keyframe_tick,
+            arrival.simulated_ticks,
+            milliseconds,
+            arrival.applied_ticks,
+        )
+        return self.last_seek
+
+    def step(self) -> SeekReport:
+        """Go one tick forward. Raises as seek does."""
+        return self.seek(self._standing() + 1)
+
+    def step_back(self) -> SeekReport:
+        """Go one tick back. Raises as seek does."""
+        if self._standing() == self.first_tick:
+            raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
+        return self.seek(self._standing() - 1)
+
+    def _standing(self) -> int:
+        if self.tick is None:
+            raise ValueError("the timeline stands at no tick: seek first")
+        return self.tick
+
+    # --- reading without moving
+
+    def at(self, tick: int) -> Snapshot:
+        """The state at a tick, a copy of its own; the timeline stays where it is. Raises as seek does."""
+        wanted = self._absolute(tick)
+        if self._reader is None:
+            self._reader = self._make_cursor()
+        self._go(self._reader, wanted)
+        return self._reader.state.snapshot()
+
+    @overload
+    def __getitem__(self, ticks: int) -> Snapshot: ...
+    @overload
+    def __getitem__(self, ticks: slice) -> Snapshots: ...
+    def __getitem__(self, ticks: int | slice) -> Snapshot | Snapshots:
+        if isinstance(ticks, slice):
+            return Snapshots(self, _not_below(self.first_tick, range(self.last_tick + 1)[ticks]))
+        return self.at(ticks)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return iter(self[:])
+
+    # --- checking
+
+    def verify(self, jobs: int = 1, progress: Progress | None = None) -> Report:
+        """Re-simulate every interval and compare every hash; see verify.verify_tape for the rest."""
+        from replayer.timeline.verify import verify_tape  # noqa: PLC0415 - it opens timelines itself
+
+        return verify_tape(self.tape.path, self._world, jobs=jobs, progress=progress, dump_folder=self._dump_folder)
+
+    # --- inside
+
+    def _make_cursor(self) -> Cursor:
+        return Cursor(self.tape, make_simulation(self.tape, self._world))
+
+    def _chosen(self, tick: int | None, episode: int | None, step: int | None) -> int:
+        """The tick that is meant."""
+        if episode is None:
+            if tick is None or step is not None:
+                raise TypeError("seek takes a tick, or an episode and a step")
+            return tick
+        if tick is not None:
+            raise TypeError("seek takes a tick, or an episode and a step, not both")
+        episodes, number = self.episodes, operator.index(episode)
+        if not -len(episodes) <= number < len(episodes):
+            there = f"episodes 0 to {len(episodes) - 1}" if episodes else "no episodes"
+            raise MissingTickError(self.first_tick, f"there is no episode {number}: the tape has {there}")
+        return episodes[number].tick_of(operator.index(step or 0))
+
+    def _absolute(self, tick: int) -> int:
+        tick = operator.index(tick)  # A float or a text raises TypeError here, and says so.
+        first, last = self.first_tick, self.last_tick
+        wanted = tick + last + 1 if tick < 0 else tick
+        if not first <= wanted <= last:
+            raise MissingTickError(tick, f"the tape has ticks {first} to {last}")
+        return wanted
+
+    def _go(self, cursor: Cursor, tick: int, progress: Progress | None = None) -> Arrival:
+        try:
+            return cursor.seek(tick, progress)
+        except MismatchError as mismatch:
+            raise self._desync(cursor, mismatch) from None
+
+    def _desync(self, cursor: Cursor, mismatch: MismatchError) -> DesyncError:
+        """Find the first bad tick at or before the one where the hash was wrong, and keep a dump of it."""
+        finding = find_desync(cursor, mismatch.tick, mismatch.actual_hash)
+        path, finding = keep_dump(self._dump_folder, self.tape, finding)
+        return DesyncError(finding.tick, finding.expected_hash, finding.actual_hash, path, finding)
+
+    def close(self) -> None:
+        """Close the tape."""
+        self.tape.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _not_below(first: int, ticks: range) -> range:
+    """The part of a range of ticks that begins at first, without going through it."""
+    if ticks.step < 0:
+        return range(ticks.start, max(ticks.stop, first - 1), ticks.step)
+    skipped = max(0, -(-(first - ticks.start) // ticks.step))
+    return range(ticks.start + skipped * ticks.step, ticks.stop, ticks.step)
+
+
+class Snapshots(Sequence[Snapshot]):
+    """The states at some ticks, made one by one when they are asked for."""
+
+    def __init__(self, timeline: Timeline, ticks: range) -> None:
+        self._timeline = timeline
+        self.ticks = ticks
+
+    def __repr__(self) -> str:
+        which = f": ticks {self.ticks[0]} to {self.ticks[-1]}" if self.ticks else ""
+        steps = f", every {abs(self.ticks.step)}" if len(self.ticks) > 1 and abs(self.ticks.step) > 1 else ""
+        return f"<Snapshots of {len(self.ticks)} states{which}{steps}>"
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+    @overload
+    def __getitem__(self, index: slice) -> Snapshots: ...
+    def __getitem__(self, index: int | slice) -> Snapshot | Snapshots:
+        if isinstance(index, slice):
+            return Snapshots(self._timeline, self.ticks[index])
+        return self._timeline.at(self.ticks[index])

@@ -1,0 +1,1 @@
+"""Attributes of Python objects written to an arena and restored from it."""

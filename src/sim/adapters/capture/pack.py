@@ -1,0 +1,325 @@
+"""Write what some objects are into an arena, after each step: the part of capturing that every recorded step pays for.
+
+Most of it is finding out, cheaply, that most attributes are the objects that they were, all of a layer at once; another
+object for the same text or number, of the same type, counts as that; only what moves is looked at one by one. Arrays and generators are copied each time, all small ones with one store: they lie
+side by side in the arena (hot fields), and their memory is joined as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import is_not, itemgetter
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sim.adapters.capture.rng_state import generator_memory, pcg_bytes
+from sim.adapters.capture.survey import (
+    KIND_NUMBERS,
+    TEXT_KINDS,
+    Attribute,
+    Structure,
+    cell_of,
+    field_name,
+    has_own_memory,
+    is_quiet_by_equality,
+)
+from sim.kernel.schema import Field
+from sim.kernel.state import State
+
+STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
+BLOB_BYTES_MIN = 256
+HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied by themselves.
+
+_WATCHED = ("cell", "rest", "member", "constant", "object", "same", "fixed", "drawing")
+
+
+@attrs.define(eq=False)
+class _Watch:
+    """One layer: its attributes, and what those had that do not move."""
+
+    holder: Any
+    attributes: dict[str, Any]
+    size: int
+    get: Callable[[Any], tuple[Any, ...]] | None
+    values: tuple[Any, ...]
+
+    def has_moved(self) -> bool:
+        """Whether any of them is another one now, or there are more or fewer of them."""
+        attributes = self.attributes
+        if len(attributes) != self.size or vars(self.holder) is not attributes:
+            return True
+        if self.get is None:
+            return False
+        try:
+            values = self.get(attributes)
+        except KeyError:  # An attribute that has gone.
+            return True
+        return any(map(is_not, values, self.values)) and self._has_other(values)
+
+    def _has_other(self, values: tuple[Any, ...]) -> bool:
+        """Whether any of these is more than another object for the same text or number."""
+        for value, before in zip(values, self.values, strict=True):
+            if value is before:
+                continue
+            # The types first: True is equal to 1, and 0.5 to an array of one element.
+            if type(value) is not type(before) or not is_quiet_by_equality(before) or value != before:
+                return True
+        self.values = values
+        return False
+
+
+@attrs.define(eq=False)
+class _Cell:
+    """A number, and where it stands in the memory of its letter."""
+
+    attributes: dict[str, Any]
+    name: str
+    letter: str
+    memory: Any
+    index: int
+    kind_index: int
+    kind: type
+    value: Any
+
+
+@attrs.define(eq=False)
+class _Array:
+    """An array: its place among the parts that are joined, or the view that it is copied to."""
+
+    attributes: dict[str, Any]
+    name: str
+    value: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    part: int | None
+    view: Any
+    detached: bool
+
+
+class StepPacker:
+    """Packs one structure into one arena.
+
+    Attributes:
+        before: what each attribute was when the packer was made, by the names of its layer and its own.
+        moving_rest: full names of what in the rest may move at any step.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        structure: Structure,
+        objects: dict[str, Any],
+        is_restless: Callable[[tuple[str, str], Attribute], bool],
+        detached: frozenset[str],
+    ) -> None:
+        """is_restless: whether an attribute is expected to move. detached: layers whose arrays are copies in truth."""
+        self.before: dict[tuple[str, str], Any] = {}
+        self.moving_rest: set[str] = set()
+        self.arena = state.arena
+        self._watches: list[_Watch] = []
+        self._moving_cells: list[_Cell] = []
+        self._cells: list[_Cell] = []
+        self._arrays: list[_Array] = []
+        self._generators: list[tuple[dict[str, Any], str, Any, int | None]] = []
+        self._kinds = state[KINDS_FIELD]
+        self._memory = state.arena.data
+        self._by_letter = {"i": self._memory.cast("q"), "f": self._memory.cast("d")}
+        slots = state.layout.slots
+        self._start = self._end = slots[STEPS_FIELD].offset
+        self._parts: list[Any] = []
+        self._add_hot(bytes(8), slots[STEPS_FIELD].offset, 8)
+        for layer in structure.layers:
+            attributes = vars(objects[layer.name])
+            for one in layer.attributes:
+                if one.category in ("cell", "array", "generator"):
+                    slot = slots[field_name(layer.name, one.name)]
+                    value = attributes[one.name]
+                    if one.category == "cell":
+                        self._add_cell(attributes, one, slot, value, moves=is_restless((layer.name, one.name), one))
+                    elif one.category == "array":
+                        self._add_array(attributes, one.name, slot, value, state, detached=layer.name in detached)
+                    else:
+                        self._add_generator(attributes, one.name, slot, value)
+            self._watches.append(self._watch(layer.name, layer.attributes, objects[layer.name], is_restless))
+
+    # --- each step
+
+    def pack(self, steps: int) -> bool:
+        """Write what has moved; False if something is of another kind than before, and not all is written."""
+        for watch in self._watches:
+            if watch.has_moved():
+                return False
+        try:
+            if not (self._pack_cells() and self._pack_arrays() and self._pack_generators()):
+                return False
+        except KeyError:
+            return False  # An attribute has gone, and another one has come, so that their number is the same.
+        self._parts[0] = steps.to_bytes(8, "little")
+        self._memory[self._start : self._end] = b"".join(self._parts)
+        return True
+
+    def _pack_cells(self) -> bool:
+        for cell in self._moving_cells:
+            value = cell.attributes[cell.name]
+            if value is not cell.value and not self._write(cell, value):
+                return False
+        return True
+
+    def _pack_arrays(self) -> bool:
+        for array in self._arrays:
+            value = array.attributes[array.name]
+            if value is not array.value:
+                if not self._is_like(array, value):
+                    return False
+                array.value = value
+                if array.part is not None:
+                    self._parts[array.part] = value
+            elif value.shape != array.shape or value.dtype is not array.dtype:
+                return False  # NumPy lets both be set.
+            if array.part is None:
+                array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
+        return True
+
+    def _pack_generators(self) -> bool:
+        for attributes, name, generator, part in self._generators:
+            if attributes[name] is not generator:
+                return False
+            if part is not None:
+                self._parts[part] = pcg_bytes(generator)
+        return True
+
+    def pack_all(self, steps: int) -> bool:
+        """Write everything, what does not move included."""
+        for cell in self._cells:
+            self._kinds[cell.kind_index] = KIND_NUMBERS[cell.kind]
+            cell.memory[cell.index] = _as_number(cell.value)
+        return self.pack(steps)
+
+    def _write(self, cell: _Cell, value: Any) -> bool:
+        """Put another number into its cell; False if it does not fit there."""
+        kind = type(value)
+        if kind is not cell.kind:
+            if value is not None and cell_of(value) != cell.letter:
+                return False
+            self._kinds[cell.kind_index] = KIND_NUMBERS[kind]
+            cell.kind = kind
+        elif kind is int and cell_of(value) is None:
+            return False
+        cell.memory[cell.index] = _as_number(value)
+        cell.value = value
+        return True
+
+    def _is_like(self, array: _Array, value: Any) -> bool:
+        """Whether another array can take the place of the one that was there."""
+        if type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape:
+            return False
+        if value.ndim > 1 and not value.flags.c_contiguous:
+            return False
+        if array.detached:
+            return bool(value.flags.c_contiguous)
+        if value.base is not None and not (has_own_memory(value) and value.flags.c_contiguous):
+            return False
+        for other in self._arrays:
+            if not other.detached and other is not array and value is other.attributes.get(other.name):
+                return False  # One array under two names: the rest tells that.
+        return True
+
+    # --- made once
+
+    def _add_hot(self, part: Any, offset: int, size: int) -> int:
+        """Another part of the memory that is written at once; its number."""
+        if offset > self._end:
+            self._parts.append(bytes(offset - self._end))
+        self._parts.append(part)
+        self._end = offset + size
+        return len(self._parts) - 1
+
+    def _add_cell(self, attributes: dict[str, Any], one: Attribute, slot: Any, value: Any, *, moves: bool) -> None:
+        memory = self._by_letter[one.detail]
+        cell = _Cell(attributes, one.name, one.detail, memory, slot.offset // 8, len(self._cells), type(value), value)
+        self._cells.append(cell)
+        if moves:
+            self._moving_cells.append(cell)
+
+    def _add_array(
+        self, attributes: dict[str, Any], name: str, slot: Any, value: Any, state: State, *, detached: bool
+    ) -> None:
+        part = self._add_hot(value, slot.offset, slot.size_bytes) if is_hot(slot.size_bytes) else None
+        view = state[slot.name] if part is None else None
+        self._arrays.append(_Array(attributes, name, value, value.shape, value.dtype, part, view, detached))
+
+    def _add_generator(self, attributes: dict[str, Any], name: str, slot: Any, value: Any) -> None:
+        memory = generator_memory(value)
+        if memory is None:
+            part = self._add_hot(pcg_bytes(value), slot.offset, slot.size_bytes)
+            self._generators.append((attributes, name, value, part))
+            return
+        offset = slot.offset
+        for one in memory:
+            self._add_hot(one, offset, one.nbytes)
+            offset += one.nbytes
+        self._generators.append((attributes, name, value, None))
+
+    def _watch(
+        self,
+        layer: str,
+        listed: tuple[Attribute, ...],
+        holder: Any,
+        is_restless: Callable[[tuple[str, str], Attribute], bool],
+    ) -> _Watch:
+        attributes, watched = vars(holder), list[str]()
+        for one in listed:
+            if one.category in ("kept", "clock", "unknown", "trusted"):
+                continue
+            key, value = (layer, one.name), attributes[one.name]
+            self.before[key] = value
+            if one.category not in _WATCHED:
+                continue  # Looked at, each, when they are copied.
+            if is_restless(key, one) or (one.category == "rest" and not _is_immutable(value)):
+                if one.category in ("rest", "member"):
+                    self.moving_rest.add(f"{layer}.{one.name}")
+            else:
+                watched.append(one.name)
+        get = _getter(watched)
+        return _Watch(holder, attributes, len(attributes), get, get(attributes) if get else ())
+
+
+def _as_number(value: Any) -> Any:
+    """What a cell's memory takes: of NumPy's truth values it takes none."""
+    if value is None:
+        return 0
+    return int(value) if type(value) is np.bool_ else value
+
+
+def _bytes_of(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(texts)[..., None].view(np.uint8)
+
+
+def is_hot(size_bytes: int) -> bool:
+    """Whether an array is among those that are written at once."""
+    return 0 < size_bytes <= HOT_BYTES_MAX
+
+
+def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]] | None:
+    if not names:
+        return None
+    return itemgetter(*names) if len(names) > 1 else itemgetter(names[0], names[0])
+
+
+def _is_immutable(value: Any) -> bool:
+    if type(value) in (tuple, frozenset):
+        return all(map(_is_immutable, value))
+    return value is None or isinstance(value, bool | int | float | str | bytes | complex | np.generic)
+
+
+def array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:
+    """The field for an array; of texts their bytes."""
+    made = np.dtype(dtype)
+    return Field(name, "u1", (*shape, made.itemsize)) if made.kind in TEXT_KINDS else Field(name, made, tuple(shape))
+
+
+def room_for(content: bytes) -> int:
+    """Room for a blob: a power of two, so that it does not depend on what was there before."""
+    return max(BLOB_BYTES_MIN, 1 << (len(content) - 1).bit_length())

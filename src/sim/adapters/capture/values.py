@@ -1,0 +1,266 @@
+"""Python values as bytes and back, without pickle: numbers, texts, arrays, generators, and containers of these.
+
+What is shared stays shared: an object that is met twice is written once, and so is the memory behind a view of an
+array. Types come back exactly: a tuple is a tuple, an np.int64 is one, -0.0 keeps its sign.
+
+Layout: MessagePack. None, bool, int (64 bits), float, str and bytes stand for themselves; everything else is an array
+whose first element is a letter (see the table in _Encoder and the match in _Decoder).
+
+Invariants:
+    1. Equal values give equal bytes, in every process: sets are written in the order of their encoded elements.
+    2. Decoding calls nothing but the constructors that are named here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from sim.adapters.capture.rng_state import generator_from_plain, generator_to_plain, is_generator
+from sim.kernel.class_names import module_of
+from sim.kernel.plain_data import DECODE_ERRORS
+
+DEPTH_MAX = 100  # Values nested more deeply are objects in disguise; Python itself gives up at 1,000.
+_PLAIN = (bool, int, float, str, bytes)
+_ATOMS = frozenset((type(None), *_PLAIN))
+_INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
+_DTYPE_TEXT = re.compile(r"([<|][biufc]\d{1,2}|\|S\d{1,9}|<U\d{1,9})")  # NumPy itself would parse far more.
+_FACTORIES: dict[str, Callable[[], Any]] = {"int": int, "float": float, "list": list, "dict": dict, "set": set}
+_NAMES = {factory: name for name, factory in _FACTORIES.items()}
+
+_pack = msgpack.Packer(use_bin_type=True, autoreset=True).pack
+
+
+class NotPlainError(TypeError):
+    """A value that cannot be written without pickle.
+
+    Attributes:
+        path: where it was, from the outside.
+        value: itself.
+    """
+
+    def __init__(self, path: str, value: Any) -> None:
+        super().__init__(path, value)
+        self.path = path
+        self.value = value
+
+    def __str__(self) -> str:
+        return f"{self.path} is {module_of(type(self.value))}.{type(self.value).__qualname__}"
+
+
+def encode_value(value: Any, known: Mapping[int, str] | None = None) -> bytes:
+    """value as bytes. known: names of arrays and generators that are kept elsewhere, by id.
+
+    Raises NotPlainError for what is none of these values, or nested too deeply.
+    """
+    encoded: bytes = _pack(_Encoder(known or {}).tree(value, "value", 0))
+    return encoded
+
+
+def decode_value(data: bytes, known: Mapping[str, Any] | None = None) -> Any:
+    """The value that encode_value wrote. known: what is kept elsewhere, by name. Raises ValueError for other bytes."""
+    try:
+        tree = msgpack.unpackb(data, raw=False, strict_map_key=False)
+        return _Decoder(known or {}).value(tree)
+    except (*DECODE_ERRORS, AttributeError, LookupError, OverflowError) as error:
+        raise ValueError(f"no captured value: {error}") from None
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is an array of numbers, truth values or texts of fixed length."""
+    return type(value) is np.ndarray and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str) is not None
+
+
+def is_unchangeable(value: Any) -> bool:
+    """Whether it is a value that is written here and that nobody can change: a number, a text, a tuple or frozenset of such."""
+    kind = type(value)
+    if kind in _ATOMS or kind is complex:
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(is_unchangeable, value))
+    return isinstance(value, np.generic) and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str) is not None
+
+
+class _Encoder:
+    """One walk through a value. Numbers of shared objects count in the order in which they are met."""
+
+    def __init__(self, known: Mapping[int, str]) -> None:
+        self._known = known
+        self._numbers: dict[int, int] = {}
+        self._alive: list[Any] = []  # So that no id is used twice.
+
+    def tree(self, value: Any, path: str, depth: int) -> Any:
+        """What MessagePack takes for value. Raises NotPlainError."""
+        kind = type(value)
+        if kind in _ATOMS:
+            if kind is int and not _INT_MIN <= value <= _INT_MAX:
+                return ["i", str(value)]
+            return value
+        if kind is tuple:
+            if depth > DEPTH_MAX:
+                raise NotPlainError(path, value)
+            return ["t", *(self.tree(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(value))]
+        if kind is complex:
+            return ["c", value.real, value.imag]
+        if isinstance(value, np.generic) and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str):
+            return ["n", *_array_parts(np.asarray(value))]
+        if kind is frozenset:
+            return ["f", *self._sorted(value, path, depth)]
+        if id(value) in self._known:
+            return ["k", self._known[id(value)]]
+        if id(value) in self._numbers:
+            return ["r", self._numbers[id(value)]]
+        if depth > DEPTH_MAX:
+            raise NotPlainError(path, value)
+        if is_array(value):
+            return self._array(value, path)
+        return self._shared(value, path, depth)
+
+    def _enter(self, value: Any) -> None:
+        self._numbers[id(value)] = len(self._numbers)
+        self._alive.append(value)
+
+    def _shared(self, value: Any, path: str, depth: int) -> Any:
+        kind = type(value)
+        if kind is list or kind is deque:
+            self._enter(value)
+            items = [self.tree(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(value)]
+            return ["l", *items] if kind is list else ["q", value.maxlen, *items]
+        if kind is dict or kind is OrderedDict:
+            self._enter(value)
+            return ["d" if kind is dict else "o", *self._pairs(value, path, depth)]
+        if kind is defaultdict and (value.default_factory in _NAMES or value.default_factory is None):
+            self._enter(value)
+            return ["e", _NAMES.get(value.default_factory), *self._pairs(value, path, depth)]
+        if kind is set:
+            self._enter(value)
+            return ["s", *self._sorted(value, path, depth)]
+        if kind is bytearray:
+            self._enter(value)
+            return ["b", bytes(value)]
+        if is_generator(value):
+            self._enter(value)
+            return ["g", self.tree(generator_to_plain(value), path, depth + 1)]
+        raise NotPlainError(path, value)
+
+    def _pairs(self, value: Mapping[Any, Any], path: str, depth: int) -> list[Any]:
+        pairs = []
+        for key, one in value.items():
+            pairs.append(self.tree(key, f"a key of {path}", depth + 1))
+            pairs.append(self.tree(one, f"{path}[{key!r}]", depth + 1))
+        return pairs
+
+    def _sorted(self, value: Any, path: str, depth: int) -> list[Any]:
+        return sorted((self.tree(one, f"an element of {path}", depth + 1) for one in value), key=_pack)
+
+    def _array(self, value: Any, path: str) -> Any:
+        base = value
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        if base is value or not is_array(base):
+            self._enter(value)
+            return ["a", *_array_parts(value)]
+        owner = self.tree(base, path, 0)
+        self._enter(value)
+        offset = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        return ["v", owner, value.dtype.newbyteorder("<").str, list(value.shape), list(value.strides), offset]
+
+
+def _array_parts(array: np.ndarray[Any, Any]) -> list[Any]:
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return [little.dtype.str, list(little.shape), "F" if _is_fortran(little) else "C", little.tobytes("A")]
+
+
+def _is_fortran(array: np.ndarray[Any, Any]) -> bool:
+    return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+
+
+class _Decoder:
+    """One walk through what msgpack has read."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._known = known
+        self._made: list[Any] = []
+
+    def value(self, tree: Any) -> Any:
+        """The value. Raises ValueError, TypeError, LookupError."""
+        if type(tree) is not list:
+            return tree
+        match tree:
+            case ["l", *items]:
+                return self._fill([], items)
+            case ["t", *items]:
+                return tuple(map(self.value, items))
+            case ["d", *pairs]:
+                return self._fill_pairs({}, pairs)
+            case ["n", *parts]:
+                return _array_from(parts)[()]
+            case ["a", *parts]:
+                return self._enter(_array_from(parts))
+            case ["v", owner, str(dtype), list(shape), list(strides), int(offset)] if _DTYPE_TEXT.fullmatch(dtype):
+                base = self.value(owner)
+                return self._enter(np.ndarray(tuple(shape), dtype, base, offset, tuple(strides)))
+            case ["r", int(number)] if 0 <= number < len(self._made):
+                return self._made[number]
+            case ["k", str(name)]:
+                return self._known[name]
+            case ["i", str(digits)]:
+                return int(digits)
+            case ["c", float(real), float(imaginary)]:
+                return complex(real, imaginary)
+        return self._rare(tree)
+
+    def _rare(self, tree: list[Any]) -> Any:
+        match tree:
+            case ["g", plain]:
+                made = self._enter(None)
+                number = len(self._made) - 1
+                made = self._made[number] = generator_from_plain(self.value(plain))
+                return made
+            case ["s", *items]:
+                made = self._enter(set())
+                made.update(map(self.value, items))
+                return made
+            case ["f", *items]:
+                return frozenset(map(self.value, items))
+            case ["q", int() | None as length, *items]:
+                made = self._enter(deque(maxlen=length))
+                made.extend(map(self.value, items))
+                return made
+            case ["o", *pairs]:
+                return self._fill_pairs(OrderedDict(), pairs)
+            case ["e", str() | None as factory, *pairs]:
+                return self._fill_pairs(defaultdict(None if factory is None else _FACTORIES[factory]), pairs)
+            case ["b", bytes(content)]:
+                return self._enter(bytearray(content))
+        raise ValueError(f"{str(tree)[:40]} is no captured value")
+
+    def _enter(self, made: Any) -> Any:
+        self._made.append(made)
+        return made
+
+    def _fill(self, made: list[Any], items: list[Any]) -> list[Any]:
+        self._enter(made)
+        made.extend(map(self.value, items))
+        return made
+
+    def _fill_pairs(self, made: dict[Any, Any], pairs: list[Any]) -> dict[Any, Any]:
+        self._enter(made)
+        for key, one in zip(pairs[::2], pairs[1::2], strict=True):
+            made[self.value(key)] = self.value(one)
+        return made
+
+
+def _array_from(parts: list[Any]) -> np.ndarray[Any, Any]:
+    match parts:
+        case [str(dtype), list(shape), ("C" | "F") as order, bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
+            if dtype.startswith("<U"):
+                content.decode("utf-32-le")  # NumPy takes any numbers for letters, and fails when they are looked at.
+            flat = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
+            return flat.reshape(tuple(shape), order=order).copy(order)
+    raise ValueError("no array")

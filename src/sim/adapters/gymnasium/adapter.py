@@ -1,0 +1,334 @@
+"""Record Gymnasium environments: a wrapper that stays one, with the state of every layer below it.
+
+A tick is one call of ``step`` or of ``reset``; the action, or the seed and the options, are its inputs. The state is the
+attributes of all wrappers and of the environment, its random generator, and what the last call returned.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+
+from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.native_objects import find_natives, is_native
+from sim.adapters.capture.pickle_protocol import Pickler
+from sim.adapters.capture.rng_state import is_generator
+from sim.adapters.capture.survey import Said, cell_of
+from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
+from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
+from sim.adapters.gymnasium.spaces_watch import SpacesWatch
+from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.capture_report import Part, Report
+from sim.adapters.interface.inputs_since_reset import InputsSinceReset
+from sim.kernel.class_names import package_of
+from sim.kernel.exactness import Level, level_from
+from sim.kernel.state import State
+
+NAME = "gymnasium"
+RESULT = "result"  # What the fields of LastCall are named after.
+
+# What no step reads: how the environment was made, what is drawn or written for people.
+_CONFIGURATION = {
+    "spec",
+    "_saved_kwargs",
+    "_cached_spec",
+    "_metadata",
+    "metadata",
+    "render_mode",
+    "mujoco_renderer",
+}
+_FLAGS_OF_RENDERING = {
+    "PassiveEnvChecker": {"checked_render", "close_called"},
+    "OrderEnforcing": {"_disable_render_order_enforcing"},
+}
+_CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "time_queue"}}
+# Attributes in which environments keep what they draw with; None until the first picture is drawn.
+_DRAWING_NAMES = re.compile(
+    r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
+)
+_DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
+
+
+_being_recorded: weakref.WeakValueDictionary[int, RecordedEnv] = (
+    weakref.WeakValueDictionary()
+)  # By id of the innermost.
+
+
+class LastCall:
+    """What the last call of step or reset returned; a part of the state, so that a seek gives it again."""
+
+    def __init__(self) -> None:
+        self.observation: Any = None
+        self.reward: Any = 0.0
+        self.terminated: Any = False
+        self.truncated: Any = False
+
+
+class GymnasiumSimulation:
+    """An environment as a simulation: one tick is one call of step or reset.
+
+    Attributes:
+        env: the environment with its wrappers.
+        last: what the last call returned, without its info.
+        level: how exactly it can be loaded.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        *,
+        level: Level | str | None = None,
+        pickler: Pickler | None = None,
+        ignore: Iterable[str] = (),
+    ) -> None:
+        """Look at the environment and its wrappers.
+
+        level: None for what the adapter can give. pickler: for what cannot be saved otherwise. ignore: full
+        names of attributes that are known not to matter.
+
+        Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for no level.
+        """
+        self.env = env
+        self._ignored = tuple(ignore)
+        self._pickler = pickler
+        self.last = LastCall()
+        self.level = level_from(level)
+        layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
+        inexact = self.level is Level.INPUTS_ONLY
+        self._natives = [] if inexact else find_natives(layers[1:])
+        layers += [(name, native.arrays) for name, native in self._natives]
+        self._captured = CapturedState(
+            layers if not inexact else layers[1:],
+            classify if not inexact else _classify_coarsely,
+            ignored=self._ignored,
+            pickler=pickler,
+            detached=[RESULT],
+            opens_objects=not inexact,
+        )
+        self._repeated = InputsSinceReset(self._captured) if inexact else None
+        if self._repeated is None:
+            self._captured.ensure_all_known(name_of(env))
+        self._parts, self._is_known = self._captured.parts(), True
+        self._spaces = SpacesWatch(layers_of(env))
+        self.state: State = (self._repeated or self._captured).state
+
+    def rehearse(self) -> None:
+        """Reset and step another environment of the kind, to see what comes up then; nothing if none can be made.
+
+        Raises NotCapturedError if something comes up that cannot be captured, or if it is being recorded already.
+        """
+        if id(self.env.unwrapped) in _being_recorded:
+            raise NotCapturedError(
+                f"{name_of(self.env)} is being recorded already: two recordings would step it in turns"
+            )
+        if self._repeated is not None or getattr(self.env.unwrapped, "_np_random", self) is not None:
+            return  # This one was reset already, and has shown what it has.
+        twin = rebuild(subject_of(self.env) or {})
+        if twin is None:
+            self._is_known = False
+            return
+        try:
+            other = GymnasiumSimulation(twin, level=self.level, ignore=self._ignored, pickler=self._pickler)
+            twin.action_space.seed(0)
+            other.step({"reset": 0})
+            other.step(encode_action(twin.action_space.sample()))
+            self._parts = other._captured.parts()
+        finally:
+            twin.close()
+
+    def step(self, inputs: Any) -> Any:
+        """Call step or reset, as the inputs say, and return what that returned."""
+        if self._repeated is not None:
+            return self._step_to_be_repeated(inputs)
+        result = self._call(inputs)
+        captured = self._captured
+        for _, native in self._natives:
+            native.take()
+        captured.pack()
+        self.state = captured.state
+        return result
+
+    def _call(self, inputs: Any) -> Any:
+        last = self.last
+        if type(inputs) is dict:
+            kind, arguments = decode_call(inputs)
+            if kind == "reset":
+                result: Any = self.env.reset(**arguments)
+                last.observation, _ = result
+                last.reward, last.terminated, last.truncated = 0.0, False, False
+                return result
+            inputs = arguments
+        standing = self._spaces.before()
+        result = self.env.step(inputs)
+        if standing is not None:
+            self._spaces.after(standing)
+        last.observation, last.reward, last.terminated, last.truncated, _ = result
+        return result
+
+    def _step_to_be_repeated(self, inputs: Any) -> Any:
+        assert self._repeated is not None
+        if type(inputs) is dict and "reset" in inputs:
+            self._repeated.begin()
+        result = self._call(inputs)
+        self._repeated.add(inputs, self._last_result())
+        return result
+
+    def _last_result(self) -> list[Any]:
+        last = self.last
+        return [last.observation, last.reward, last.terminated, last.truncated]
+
+    def _repeat(self, inputs: Any) -> list[Any]:
+        self._call(inputs)
+        return self._last_result()
+
+    def after_restore(self) -> None:
+        """Put the environment into the state that the arena holds. Raises NotCapturedError or ValueError."""
+        if self._repeated is not None:
+            self._repeated.state = self.state
+            self._repeated.load(self._repeat)
+            return
+        self._captured.state = self.state
+        self._captured.unpack()
+        for _, native in self._natives:
+            native.put()
+
+    def report(self) -> Report:
+        """What is captured, layer by layer."""
+        parts = self._parts
+        by_name = {part.name: part for part in parts}
+        outputs = {name: Part(name) for name, layer in layers_of(self.env) if type(layer).__name__ in OUTPUT_ONLY}
+        chain = [(by_name | outputs)[name] for name, _ in layers_of(self.env)]
+        inner = [part for part in parts if part not in chain]
+        notes = () if self._is_known else ("what comes up at the first reset is not known yet",)
+        return Report(NAME, name_of(self.env), self.level, (*chain, *inner), notes)
+
+    @property
+    def adapter(self) -> dict[str, Any]:
+        """What the tape says about how it was made."""
+        kind = type(self.env.unwrapped)
+        return {
+            "name": NAME,
+            "package": NAME,
+            "version": importlib.metadata.version(NAME),
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "report": self.report().to_plain(),
+            "subject": subject_of(self.env),
+            "ignored": list(self._ignored),
+        }
+
+
+class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose calls of step and reset are recorded; closing it closes the tape."""
+
+    def __init__(self, simulation: GymnasiumSimulation, tape: Any) -> None:
+        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        super().__init__(simulation.env)
+        _being_recorded[id(self.env.unwrapped)] = self
+        self._lacks_reset = getattr(self.env.unwrapped, "_np_random", self) is None
+        self.tape = tape
+        self._call = tape.step
+        self._steps = 0
+        self._return = 0.0
+        self._over = False
+        self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in layers_of(self.env))
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """As the environment's, recorded. Raises TypeError for an action that cannot be recorded; nothing is done.
+
+        Raises ResetNeeded before the first reset.
+        """
+        if self._lacks_reset:
+            raise gymnasium.error.ResetNeeded(
+                "reset() comes before the first step(): no seed is known to any replay yet"
+            )
+        if self._over and self._resets_itself:
+            result = self._call(encode_own_reset(action, self._ended()))
+            self._steps, self._return = -1, 0.0
+        else:
+            result = self._call(action if type(action) is int else encode_action(action))
+        self._steps += 1
+        self._return += result[1]
+        self._over = result[2] or result[3]
+        return result  # type: ignore[no-any-return]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """As the environment's, recorded; a seed that is drawn because none was ever given is recorded, too."""
+        if seed is None and getattr(self.env.unwrapped, "_np_random", self) is None:
+            seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
+        result = self._call(encode_reset(seed, options, self._ended()))
+        self._steps, self._return, self._over, self._lacks_reset = 0, 0.0, False, False
+        return result  # type: ignore[no-any-return]
+
+    def _ended(self) -> dict[str, Any] | None:
+        """What the episode that ends here came to; None if there was none."""
+        return {"steps": self._steps, "return": float(self._return), "over": bool(self._over)} if self._steps else None
+
+    def close(self) -> None:
+        """Close the tape, then the environment."""
+        ended = self._ended()
+        _being_recorded.pop(id(self.env.unwrapped), None)
+        self.tape.close({"reason": "closed", "episode": ended} if ended else None)
+        super().close()
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # Gymnasium's own wrappers have it as a property, too.
+        """The environment's own: being recorded is no part of how it is made."""
+        return self.env.spec
+
+
+def classify(holder: object, name: str, value: Any) -> Said | None:
+    """What is known of the attributes of Gymnasium's own classes."""
+    kind = type(holder).__name__
+    if name in _CONFIGURATION or kind in OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
+        return "kept"
+    if name in _CLOCKS.get(kind, ()):
+        return "clock"
+    if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env) or is_native(value):
+        return "kept"
+    if name == "isopen" or package_of(type(value)) in _DRAWING_PACKAGES:
+        return "kept"
+    return "drawing" if value is None and _DRAWING_NAMES.fullmatch(name) else None
+
+
+def _classify_coarsely(holder: object, name: str, value: Any) -> Said | None:
+    """The same for an environment that is not saved: of itself only what a reset may leave as it is."""
+    if isinstance(holder, gymnasium.Wrapper):
+        return classify(holder, name, value)
+    return None if cell_of(value) is not None or is_generator(value) else "kept"
+
+
+def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
+    if not isinstance(env, gymnasium.Env):
+        raise NotCapturedError(
+            f"{type(env).__name__} is no gymnasium.Env: of a vector of environments, record each one by itself"
+        )
+    if any(isinstance(layer, RecordedEnv) for _, layer in layers_of(env)):
+        raise NotCapturedError(f"{name_of(env)} is recorded already, inside of this wrapper")
+    return GymnasiumSimulation(env, **options)
+
+
+def _player(simulation: Any, seed: int) -> Callable[[], Any]:
+    """Random actions from a seed, and a reset where an episode is over."""
+    env, last, begun = simulation.env, simulation.last, False
+    env.action_space.seed(seed)
+
+    def play() -> Any:
+        nonlocal begun
+        if not begun or last.terminated or last.truncated:
+            call = encode_reset(None if begun else seed, None, None)
+            begun = True
+            return call
+        return encode_action(env.action_space.sample())
+
+    return play
+
+
+ADAPTER = Adapter(NAME, _adapt, RecordedEnv, rebuild, _player)

@@ -1,0 +1,70 @@
+"""Actions and resets as the inputs of a tick, so that the environment is given the same again, type and all.
+
+A number, a text or an array stands for itself. Everything else is a map:
+    {"<i8": 3}                    a NumPy number, by its dtype
+    {"action": bytes}             any other action, as values.py writes it
+    {"action": bytes, "begins": true, "ended": ...}   an action at which a new episode begins by itself
+    {"reset": seed, ...}          a reset; "options": as values.py writes them; "ended": what the episode before came to
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
+
+_AS_IS = frozenset((int, float, bool, str, bytes, type(None)))
+_NUMBER = re.compile(r"[<|][biuf][1248]")
+
+
+def encode_action(action: Any) -> Any:
+    """An action as plain data. Raises TypeError for one that cannot be recorded."""
+    kind = type(action)
+    if kind is np.int64:
+        return {"<i8": int(action)}
+    if kind in _AS_IS:
+        return action
+    if kind is np.ndarray and action.dtype.kind in "biuf" and action.dtype.isnative and action.flags.c_contiguous:
+        return action
+    if isinstance(action, np.generic) and _NUMBER.fullmatch(action.dtype.str):
+        return {action.dtype.str: action.item()}
+    return {"action": _encoded(action, "the action")}
+
+
+def encode_reset(seed: int | None, options: Any, ended: dict[str, Any] | None) -> dict[str, Any]:
+    """A reset as plain data. Raises TypeError for options that cannot be recorded."""
+    call: dict[str, Any] = {"reset": seed if seed is None else int(seed)}
+    if options is not None:
+        call["options"] = _encoded(options, "options")
+    if ended is not None:
+        call["ended"] = ended
+    return call
+
+
+def encode_own_reset(action: Any, ended: dict[str, Any] | None) -> dict[str, Any]:
+    """An action at which the environment resets itself, as plain data. Raises TypeError if it cannot be recorded."""
+    return {"action": _encoded(action, "the action"), "begins": True, "ended": ended}
+
+
+def _encoded(value: Any, what: str) -> bytes:
+    try:
+        return encode_value(value)
+    except NotPlainError as error:
+        raise TypeError(f"{what} cannot be recorded: {error}") from None
+
+
+def decode_call(inputs: dict[str, Any]) -> tuple[str, Any]:
+    """("step", action) or ("reset", keyword arguments). Raises ValueError for inputs of something else."""
+    if "reset" in inputs:
+        options = inputs.get("options")
+        return "reset", {"seed": inputs["reset"], "options": None if options is None else decode_value(options)}
+    match inputs:
+        case {"action": bytes(encoded)}:
+            return "step", decode_value(encoded)
+    [(dtype, number)] = inputs.items()
+    if not _NUMBER.fullmatch(str(dtype)):
+        raise ValueError("these are the inputs of no environment")
+    return "step", np.dtype(dtype).type(number)

@@ -1,0 +1,256 @@
+"""Record Mesa models: one tick is one step of the model, or of its simulator; the whole model is the state.
+
+Mesa's objects can be saved by pickle alone, so the user has to say trust=True. In the clear are the numbers of steps
+and agents, their ids and classes; the generators, whole; and which cells are whose neighbours.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import mesa
+import numpy as np
+
+from sim.adapters.capture.captured_state import CONSTANT_CHECK_STEPS, CapturedWarning
+from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.capture_report import Part, Report
+from sim.adapters.interface.proxy import StandIn
+from sim.adapters.mesa.decode import load_model, rewire
+from sim.adapters.mesa.encode import agents_of, dump_model, events_of, find_places, topology_of
+from sim.kernel.exactness import Level, level_from
+from sim.kernel.schema import Blob, Field, Schema, Table
+from sim.kernel.state import State
+
+NAME = "mesa"
+KNOWN_VERSION = "3.3"  # What is captured is Mesa's own objects, which change from version to version.
+MODEL, TOPOLOGY, CLASSES, AGENTS = "model", "topology", "classes", "agents"
+
+
+class MesaSimulation:
+    """A model as a simulation.
+
+    Attributes:
+        model: itself; it is loaded in place.
+        state: its state.
+        level: EXACT.
+    """
+
+    def __init__(
+        self, model: Any, *, level: Level | str | None = None, pickler: Any = None, ignore: Iterable[str] = ()
+    ) -> None:
+        """Look at the model. pickler: a TrustedPickler, if the user trusts what is pickled.
+
+        Raises NotCapturedError without that, or for a model that cannot be saved; ValueError for another level.
+        """
+        self.level = level_from(level)
+        if self.level is not Level.EXACT:
+            raise ValueError(
+                f"level={self.level.value!r}: a Mesa model has no reset from which its inputs could be repeated; 'exact' "
+                "is what there is"
+            )
+        if tuple(ignore):
+            raise ValueError("of a Mesa model nothing can be ignored: its objects are saved together")
+        if pickler is None:
+            raise NotCapturedError(
+                f"the agents of {type(model).__name__} can be saved by pickle alone, which runs code when it is loaded: "
+                "say trust=True if you will open no tape but your own"
+            )
+        self.model = model
+        self._pickled = pickler
+        self._places = find_places(model)
+        self._topology = topology_of(self._places)
+        self.state = State(
+            Schema(
+                Field("ticks", "i8", hot=True),
+                Field("steps", "i8", hot=True),
+                Field("topology_moves", "i8", hot=True),
+                Field("next_agent_id", "i8", hot=True),
+                Table(AGENTS, Field("id", "i8"), Field("class", "u2"), capacity=max(64, len(agents_of(model)))),
+                Blob(CLASSES),
+                Blob(TOPOLOGY),
+                Blob(MODEL),
+            )
+        )
+        self._pack()
+
+    def step(self, inputs: Any) -> Any:
+        """Step the model, or run its simulator for one unit of time, or seed it anew.
+
+        inputs: None, {"arguments": {...}} for its step, or {"seed": number}. Raises ValueError for others.
+        """
+        result = None
+        match inputs:
+            case {"seed": int(seed)}:
+                _seed(self.model, seed)
+            case None:
+                result = _step_of(self.model)()
+            case {"arguments": dict(arguments)}:
+                result = _step_of(self.model)(**arguments)
+            case _:
+                raise ValueError("these are the inputs of no Mesa model")
+        state = self.state
+        state["ticks"][()] += 1
+        cell_count = len(self._places.cells)
+        self._places = find_places(self.model)
+        is_due = int(state["ticks"]) % CONSTANT_CHECK_STEPS == 0 or cell_count != len(self._places.cells)
+        if is_due or state["topology_moves"]:
+            self._look_at_topology()
+        self._pack()
+        return result
+
+    def _look_at_topology(self) -> None:
+        topology = topology_of(self._places)
+        if topology != self._topology and not self.state["topology_moves"]:
+            self.state["topology_moves"][()] = 1
+            warnings.warn(
+                "the cells' connections were taken not to change and have changed: they are saved at each step from now "
+                "on; a seek into the steps until now may not be exact",
+                CapturedWarning,
+                stacklevel=4,
+            )
+        self._topology = topology
+
+    def _pack(self) -> None:
+        model, state = self.model, self.state
+        _clear_unused(model)
+        agents = agents_of(model)
+        classes = {cls: index for index, cls in enumerate(dict.fromkeys(map(type, agents)))}
+        state["steps"][()] = model.steps
+        state["next_agent_id"][()] = _next_agent_id(model)
+        state.truncate_rows(AGENTS, 0)
+        state.add_rows(AGENTS, len(agents))
+        state[f"{AGENTS}.id"][:] = [agent.unique_id for agent in agents]
+        state[f"{AGENTS}.class"][:] = [classes[type(agent)] for agent in agents]
+        state.set_blob(CLASSES, "\n".join(cls.__qualname__ for cls in classes).encode())
+        state.set_blob(TOPOLOGY, self._topology)
+        state.set_blob(MODEL, dump_model(self._places, self._pickled))
+
+    def after_restore(self) -> None:
+        """Make the model what the arena says. Raises NotCapturedError if it was made with other arguments."""
+        state, model = self.state, self.model
+        self._places = find_places(model)
+        topology = state.blob(TOPOLOGY)
+        if topology != topology_of(self._places):
+            rewire(self._places, topology)
+        self._topology = topology
+        load_model(self._places, state.blob(MODEL), self._pickled)
+        _set_next_agent_id(model, int(state["next_agent_id"]))
+        self._places = find_places(model)
+        events = events_of(model)
+        if events:
+            _number_events_after(type(events[0]), len(events))
+
+    def report(self) -> Report:
+        """What is captured."""
+        collectors = tuple(self._places.collectors)
+        kept = {*collectors, *self._places.functions, "step", "_user_step"}
+        captured = tuple(sorted(vars(self.model).keys() - kept))
+        parts = [Part(type(self.model).__name__, captured, tuple(sorted(kept)))]
+        parts += [Part(name, ("cells", "layers", "agents")) for name, _ in self._places.spaces]
+        gathered = f"what {', '.join(collectors)} gathers is output, and not saved" if collectors else ""
+        return Report(NAME, type(self.model).__name__, self.level, tuple(parts), (gathered,) if gathered else ())
+
+    @property
+    def adapter(self) -> dict[str, Any]:
+        """What the tape says about how it was made."""
+        kind = type(self.model)
+        return {
+            "name": NAME,
+            "package": NAME,
+            "version": importlib.metadata.version(NAME),
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "report": self.report().to_plain(),
+        }
+
+
+class RecordedModel(StandIn):
+    """What stands for a recorded model: its step is recorded, all else is read from the model."""
+
+    def __init__(self, simulation: MesaSimulation, tape: Any) -> None:
+        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        super().__init__(simulation.model, tape)
+        self.model = simulation.model
+
+    def step(self, **arguments: Any) -> Any:
+        """One step of the model, or one unit of its simulator's time, recorded, arguments and all."""
+        return self.tape.step({"arguments": arguments} if arguments else None)
+
+    def reset_randomizer(self, seed: int) -> None:
+        """Seed both generators of the model anew; a tick of its own."""
+        self.tape.step({"seed": int(seed)})
+
+    def run_for(self, steps: int) -> None:
+        """So many steps."""
+        for _ in range(steps):
+            self.step()
+
+    def run_model(self) -> None:
+        """Steps until the model says that it no longer runs."""
+        while self.model.running:
+            self.step()
+
+
+def _step_of(model: Any) -> Any:
+    """What makes one step: a simulator that the model was set up with steps it, and all that is scheduled."""
+    simulator = vars(model).get("simulator")
+    run_for = getattr(simulator, "run_for", None)
+    if run_for is not None and getattr(simulator, "model", None) is model:
+        return lambda: run_for(1)
+    return model.step
+
+
+def _seed(model: Any, seed: int) -> None:
+    """Seed both generators where they are, so that all who hold them draw from them."""
+    model.random.seed(seed)
+    model.rng.bit_generator.state = type(model.rng.bit_generator)(seed).state
+
+
+def _player(_: Any, seed: int) -> Any:
+    """For tests: seeded anew at first, so that each seed is another run."""
+    first = iter(({"seed": seed},))
+    return lambda: next(first, None)
+
+
+def _clear_unused(model: Any) -> None:
+    """Rows that a continuous space has in reserve hold whatever was in memory: nobody reads them, but they are saved."""
+    for one in vars(model).values():
+        positions, count = getattr(one, "_agent_positions", None), getattr(one, "_n_agents", None)
+        if type(one).__module__.startswith("mesa.") and isinstance(positions, np.ndarray) and type(count) is int:
+            positions[count:] = 0
+
+
+def _next_agent_id(model: Any) -> int:
+    """What the counter of agents' ids, which lies at the class, gives next."""
+    counters = mesa.Agent._ids  # noqa: SLF001 - there is no other way to it
+    following = next(counters[model])
+    counters[model] = itertools.count(following)
+    return int(following)
+
+
+def _set_next_agent_id(model: Any, following: int) -> None:
+    mesa.Agent._ids[model] = itertools.count(following)  # noqa: SLF001
+
+
+def _number_events_after(kind: Any, count: int) -> None:
+    """See that the next events are numbered after those that were loaded. One counter is all models'; it only grows."""
+    following = next(kind._ids)  # noqa: SLF001 - there is no other way to it
+    kind._ids = itertools.count(max(following, count))  # noqa: SLF001
+
+
+def _adapt(model: Any, **options: Any) -> MesaSimulation:
+    if not isinstance(model, mesa.Model):
+        raise NotCapturedError(f"{type(model).__name__} is no mesa.Model")
+    version = importlib.metadata.version(NAME)
+    if not version.startswith(f"{KNOWN_VERSION}."):
+        raise NotCapturedError(
+            f"Mesa {version} keeps its agents and events otherwise than {KNOWN_VERSION}, which this adapter knows: "
+            f"pip install 'mesa=={KNOWN_VERSION}.*'"
+        )
+    return MesaSimulation(model, **options)
+
+
+ADAPTER = Adapter(NAME, _adapt, RecordedModel, player=_player)

@@ -1,0 +1,157 @@
+"""Put the objects of a Mesa model back: the way back of encode.py, in place, by pickle where the user trusts it."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mesa.discrete_space import CellCollection
+
+from sim.adapters.capture.rng_state import generator_from_plain
+from sim.adapters.capture.values import decode_value, is_array
+from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.adapters.mesa.encode import CACHES, COLLECTION, KIND_BITS, OF_THE_MODEL, Kind, Places
+
+
+def rewire(places: Places, topology: bytes) -> None:
+    """Connect the cells as they were. Raises NotCapturedError if there are others."""
+    listed = decode_value(topology)
+    if [cell.coordinate for cell in places.cells] != [coordinate for coordinate, _ in listed]:
+        raise NotCapturedError("the model was made with other cells than the recorded one: make it with its arguments")
+    for cell, (_, connections) in zip(places.cells, listed, strict=True):
+        cell.connections = {key: places.cells[index] for key, index in connections}
+        vars(cell).pop("neighborhood", None)
+        for name in ("get_neighborhood", "_neighborhood"):
+            clear = getattr(getattr(type(cell), name, None), "cache_clear", None)
+            if clear is not None:
+                clear()
+
+
+def load_model(places: Places, data: bytes, pickled: Any) -> None:
+    """Put what was dumped into a model. pickled: a TrustedPickler.
+
+    Raises NotCapturedError if it cannot be made, or is another model's.
+    """
+    size = int.from_bytes(data[:8], "little")
+    values, generators = decode_value(data[8 : 8 + size])
+    unpickler = pickled.unpickler(_GraphUnpickler, io.BytesIO(data[8 + size :]), places, values, generators)
+    try:
+        classes = unpickler.load()
+        unpickler.agents = [cls.__new__(cls) for cls in classes]
+        attributes, states, spaces, (lists, capacities, properties, cell_attributes) = (
+            unpickler.load() for _ in range(4)
+        )
+    except Exception as error:
+        raise NotCapturedError(f"the state of {type(places.model).__name__} cannot be loaded: {error}") from error
+    if (len(spaces), len(lists)) != (len(places.spaces), len(places.cells)):
+        raise NotCapturedError("the model was made with other spaces than the recorded one: make it with its arguments")
+    for agent, state in zip(unpickler.agents, states, strict=True):
+        _set_state(agent, state, values)
+    for cell, inside, capacity in zip(places.cells, lists, capacities, strict=True):
+        cell._agents[:] = inside  # noqa: SLF001 - in place: the neighbours' caches hold this list
+        cell.capacity = capacity
+    for index, cell in enumerate(places.cells):
+        cell.properties = properties.get(index, {})
+        caches = {name: value for name, value in vars(cell).items() if name in CACHES}
+        vars(cell).clear()
+        vars(cell).update(cell_attributes.get(index, {}), **caches)
+    for (_, space), (own, layers) in zip(places.spaces, spaces, strict=True):
+        _set_space(space, own, layers)
+    _set_attributes(places, attributes)
+
+
+def _set_state(agent: Any, state: Any, values: list[Any]) -> None:
+    if type(state) is list:
+        number, *found = state
+        vars(agent).update(zip(values[number >> KIND_BITS], found, strict=True))
+    elif hasattr(agent, "__setstate__"):
+        agent.__setstate__(state)
+    else:
+        attributes, slots = state if type(state) is tuple else (state, None)
+        vars(agent).update(attributes or {})
+        for name, value in (slots or {}).items():
+            setattr(agent, name, value)
+
+
+def _set_space(space: Any, own: dict[str, Any], layers: dict[str, Any]) -> None:
+    present = vars(space)
+    there = present.get("_mesa_property_layers", {})
+    if there.keys() != layers.keys():
+        raise NotCapturedError(
+            f"the layers were {', '.join(layers)} when it was saved, and are {', '.join(there)} here"
+        )
+    for name in present.keys() - own.keys() - {"_cells", "cell_klass", "_mesa_property_layers", *CACHES}:
+        del present[name]
+    present.update(own)
+    for name, attributes in layers.items():
+        layer = vars(there[name])
+        for attribute, value in attributes.items():
+            now = layer.get(attribute)
+            if is_array(value) and is_array(now) and (value.shape, value.dtype) == (now.shape, now.dtype):
+                now[...] = value  # In place: who holds the layer's array goes on holding it.
+            else:
+                layer[attribute] = value
+
+
+def _set_attributes(places: Places, saved: dict[str, Any]) -> None:
+    present = vars(places.model)
+    kept = {*OF_THE_MODEL, *places.collectors, *places.functions}
+    for name in present.keys() - saved.keys() - kept:
+        del present[name]
+    present.update(saved)
+    for name in places.collectors:
+        _empty(present[name])
+
+
+def _empty(collector: Any) -> None:
+    """Forget what a data collector has gathered on another way than this one."""
+    for gathered in collector.model_vars.values():
+        gathered.clear()
+    for table in collector.tables.values():
+        for column in table.values():
+            column.clear()
+    collector._agent_records.clear()  # noqa: SLF001 - there is no other way to them
+    getattr(collector, "_agenttype_records", {}).clear()
+
+
+class _GraphUnpickler:
+    def __init__(self, buffer: io.BytesIO, places: Places, values: list[Any], generators: list[Any]) -> None:
+        super().__init__(buffer)  # type: ignore[call-arg]  # An unpickler, mixed with this.
+        self.agents: list[Any] = []
+        present = [*places.generators, *[None] * len(generators)]
+        self._places = places
+        self._values = values
+        self._found: dict[int, Callable[[int], Any]] = {
+            Kind.VALUE: self._value,
+            Kind.AGENT: lambda index: self.agents[index],
+            Kind.CELL: places.cells.__getitem__,
+            Kind.CELL_LIST: lambda index: places.cells[index]._agents,  # noqa: SLF001
+            Kind.GENERATOR: [
+                generator_from_plain(plain, one) for plain, one in zip(generators, present, strict=False)
+            ].__getitem__,
+            Kind.PLACE: places.places.__getitem__,
+            Kind.NAMED: lambda index: _named(places.model, values[index]),
+            Kind.FUNCTION: lambda index: vars(places.model)[values[index]],
+        }
+
+    def persistent_load(self, pid: int) -> Any:
+        """What has this place or value."""
+        return self._found[pid & ((1 << KIND_BITS) - 1)](pid >> KIND_BITS)
+
+    def _value(self, index: int) -> Any:
+        value = self._values[index]
+        if type(value) is tuple and len(value) == 3 and value[0] == COLLECTION:
+            cells = [self._places.cells[number] for number in value[2]]
+            random = self.persistent_load(value[1])
+            value = self._values[index] = CellCollection({cell: cell._agents for cell in cells}, random=random)  # noqa: SLF001
+        return value
+
+
+def _named(model: Any, name: str) -> Any:
+    """A class or function of the model's own module: by its name there, whatever the module is called here."""
+    found: Any = sys.modules[type(model).__module__]
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,1 @@
+"""The adapter for any Python object with a step."""

@@ -1,0 +1,165 @@
+"""Record any Python object: the attributes that the user names are its state, its ``step`` is called with the inputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.rng_state import is_generator
+from sim.adapters.capture.survey import Said
+from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.capture_report import Report
+from sim.adapters.interface.proxy import StandIn
+from sim.kernel.exactness import Level, level_from
+from sim.kernel.state import State
+
+NAME = "plain_object"
+OWN_SAVE = "give it .save(), .load(saved) and .step(inputs), and no fields(...)"
+
+
+@attrs.frozen
+class Fields:
+    """Which attributes of an object are its state; see fields."""
+
+    names: tuple[str, ...]
+    rng: tuple[str, ...]
+    step: str
+
+
+def fields(*names: str, rng: str | Iterable[str] = (), step: str = "step") -> Fields:
+    """The attributes of an object that are its state.
+
+    names: of attributes; none at all stands for all that the object has. rng: the attribute, or attributes, that are its
+    random generators. step: the name of the method that makes one step; it is called with the inputs.
+    """
+    generators = (rng,) if isinstance(rng, str) else tuple(rng)
+    return Fields(names, generators, step)
+
+
+class PlainObjectSimulation:
+    """An object as a simulation whose state is the attributes that the user has named.
+
+    Attributes:
+        subject: the object itself.
+    """
+
+    def __init__(
+        self,
+        subject: Any,
+        what: Fields,
+        *,
+        level: Level | str | None = None,
+        ignore: Iterable[str] = (),
+        pickler: Any = None,
+    ) -> None:
+        """Look at the object.
+
+        Raises TypeError for an object without such a step or without such attributes, NotCapturedError for attributes
+        that cannot be saved, ValueError for no level.
+        """
+        name = type(subject).__name__
+        if not hasattr(subject, "__dict__"):
+            raise TypeError(f"{name} has no attributes of its own (no __dict__)")
+        if not callable(getattr(subject, what.step, None)):
+            raise TypeError(f"{name} has no method {what.step}(inputs)")
+        _ensure_takes_inputs(name, getattr(subject, what.step))
+        missing = [one for one in (*what.names, *what.rng) if one not in vars(subject)]
+        if missing:
+            raise TypeError(f"{name} has no attribute {', '.join(missing)}")
+        strange = [one for one in what.rng if not is_generator(vars(subject)[one])]
+        if strange:
+            raise TypeError(f"{name}.{strange[0]} is {type(vars(subject)[strange[0]]).__name__}, no random generator")
+        self.subject = subject
+        self._ignored = tuple(ignore)
+        self.level = level_from(level)
+        if self.level is Level.INPUTS_ONLY:
+            raise ValueError("level='inputs_only': an object has no reset from which its inputs could be repeated")
+        self._what = what
+        wanted = frozenset((*what.names, *what.rng)) if what.names else None
+
+        def classify(holder: object, attribute: str, _: Any) -> Said | None:
+            return "kept" if wanted is not None and holder is subject and attribute not in wanted else None
+
+        self._captured = CapturedState(
+            [(name, subject)], classify, ignored=self._ignored, pickler=pickler, otherwise=OWN_SAVE
+        )
+        self._captured.ensure_all_known(name)
+        self.state: State = self._captured.state
+
+    def step(self, inputs: Any) -> Any:
+        """Step the object and take down its state; returns what its step returned."""
+        result = getattr(self.subject, self._what.step)(inputs)
+        captured = self._captured
+        captured.pack()
+        self.state = captured.state
+        return result
+
+    def after_restore(self) -> None:
+        """Put the object into the state that the arena holds."""
+        self._captured.state = self.state
+        self._captured.unpack()
+
+    def report(self) -> Report:
+        """What is captured."""
+        name = type(self.subject).__name__
+        return Report(NAME, name, self.level, self._captured.parts())
+
+    @property
+    def adapter(self) -> dict[str, Any]:
+        """What the tape says about how it was made."""
+        kind = type(self.subject)
+        return {
+            "name": NAME,
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "report": self.report().to_plain(),
+            "fields": {"names": list(self._what.names), "rng": list(self._what.rng), "step": self._what.step},
+            "ignored": list(self._ignored),
+        }
+
+
+class RecordedObject(StandIn):
+    """What stands for a recorded object: its step is recorded, all else is the object's own."""
+
+    def __init__(self, simulation: PlainObjectSimulation, tape: Any) -> None:
+        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        super().__init__(simulation.subject, tape)
+
+    def step(self, inputs: Any = None) -> Any:
+        """As the object's, recorded."""
+        return self.tape.step(inputs)
+
+
+def _ensure_takes_inputs(name: str, step: Callable[..., Any]) -> None:
+    """Raise TypeError for a method that cannot be called with the inputs; what does not tell is let pass."""
+    try:
+        signature = inspect.signature(step)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise TypeError(
+            f"{name}.{step.__name__}{signature} does not take the inputs: it is called with one argument, None at a step without"
+        ) from None
+
+
+def fields_from_plain(plain: Any) -> Fields:
+    """The fields that a tape names. Raises ValueError for anything else."""
+    match plain:
+        case {"names": list(names), "rng": list(rng), "step": str(step)}:
+            if all(isinstance(name, str) for name in (*names, *rng)):
+                return Fields(tuple(names), tuple(rng), step)
+    raise ValueError("the tape does not say which attributes are the state")
+
+
+def _adapt(subject: Any, *, what: Fields | None = None, **options: Any) -> PlainObjectSimulation:
+    if what is None:
+        raise NotCapturedError(f"which attributes of {type(subject).__name__} are its state? Say so: fields(...)")
+    return PlainObjectSimulation(subject, what, **options)
+
+
+ADAPTER = Adapter(NAME, _adapt, RecordedObject)

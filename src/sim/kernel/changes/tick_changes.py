@@ -1,0 +1,271 @@
+"""What each single tick changed in a state, as words of its fields: by marks, by a scan, or by both.
+
+A word is what ``comparable`` sees of a field: an unsigned integer of 1, 2, 4 or 8 bytes, numbered from the field's
+first one on. What is taken costs the simulation's thread a copy of the changed words, or, for a scan, one comparison of
+the arena with what it was a tick ago; the rest is for whoever writes it down.
+
+Invariants:
+    1. Every word that a tick has changed is among those that are taken; others may be, with the value that they have.
+    2. Nothing is taken across two layouts: the consumer is told, and begins again with a whole state.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.changes.row_changes import UnmarkedWriteError, comparable, word_bytes_of
+from sim.kernel.schema import Layout
+from sim.kernel.state import State
+
+Words = npt.NDArray[np.unsignedinteger[Any]]
+Numbers = npt.NDArray[np.uint32]
+FieldWords = Mapping[str, tuple[Numbers, Words]]
+
+WORDS_MAX = 1 << 32  # Words of a field are numbered by 32 bits.
+ARENA_WORD_BYTES = 8
+
+
+class TickChanges(Protocol):
+    """What one tick has changed."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it holds."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether words that are as they were are in it only because they were marked."""
+
+    def by_field(self, layout: Layout) -> FieldWords:
+        """Numbers and values of the words, by field; numbers may repeat."""
+
+
+@attrs.frozen(eq=False)
+class MarkedWords:
+    """What was marked in a tick."""
+
+    fields: FieldWords
+    is_exact = True
+
+    @property
+    def size_bytes(self) -> int:
+        """See TickChanges."""
+        return sum(numbers.nbytes + values.nbytes for numbers, values in self.fields.values())
+
+    def by_field(self, layout: Layout) -> FieldWords:  # noqa: ARG002 - they are by field already
+        """See TickChanges."""
+        return self.fields
+
+
+@attrs.frozen(eq=False)
+class ArenaWords:
+    """The words of 8 bytes of an arena that a scan has found."""
+
+    numbers: npt.NDArray[np.int64]
+    values: npt.NDArray[np.uint64]
+    is_exact = False
+
+    @property
+    def size_bytes(self) -> int:
+        """See TickChanges."""
+        return self.numbers.nbytes + self.values.nbytes
+
+    def by_field(self, layout: Layout) -> FieldWords:
+        """See TickChanges: of a field of smaller words, those that share eight bytes with a changed one, too."""
+        slots = list(layout.slots.values())  # In the order of the arena.
+        starts = np.array([slot.offset // ARENA_WORD_BYTES for slot in slots], np.int64)
+        places = [*np.searchsorted(self.numbers, starts).tolist(), len(self.numbers)]
+        found: dict[str, tuple[Numbers, Words]] = {}
+        for slot, start, begin, end in zip(slots, starts.tolist(), places[:-1], places[1:], strict=True):
+            if begin == end:
+                continue
+            word_bytes = word_bytes_of(slot)
+            share = ARENA_WORD_BYTES // word_bytes
+            numbers = (self.numbers[begin:end] - start) * share
+            if share > 1:
+                numbers = (numbers[:, None] + np.arange(share)).reshape(-1)
+            values = self.values[begin:end].view(f"<u{word_bytes}")
+            inside = numbers < slot.size_bytes // word_bytes  # Not the padding behind the field.
+            found[slot.name] = numbers[inside].astype(np.uint32), values[inside]
+        return found
+
+
+def flat_words(arena: npt.NDArray[np.uint8], layout: Layout) -> dict[str, Words]:
+    """All words of each field, one axis: views of the arena."""
+    return {name: comparable(arena, slot).reshape(-1) for name, slot in layout.slots.items() if slot.size_bytes}
+
+
+def ensure_words_can_be_numbered(layout: Layout) -> None:
+    """Raise ValueError for a field with more words than numbers."""
+    for slot in layout.slots.values():
+        if slot.size_bytes // word_bytes_of(slot) > WORDS_MAX:
+            raise ValueError(f"field {slot.name} has more than {WORDS_MAX:,} words: its changes cannot be numbered")
+
+
+class TickSource(Protocol):
+    """Where a consumer asks, after each tick, what that has changed."""
+
+    def take(self, state: State) -> TickChanges | None:
+        """What changed since the last call; None if that is another state or layout: reset comes first."""
+
+    def reset(self, state: State) -> None:
+        """Begin anew with a state of which the consumer has a whole copy."""
+
+    def close(self) -> None:
+        """Stop tracking."""
+
+
+class MarkedTicks:
+    """What the simulation marks."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._marked: dict[str, list[Any]] = {}
+        self._lost = True
+        state.attach(self)
+        self.reset(state)
+
+    # --- what State tells
+
+    def mark(self, name: str, rows: Any) -> None:
+        """Rows of a field were written; None is all. Copied, since a step may use the same array again."""
+        numbers = None if rows is None else np.asarray(rows).astype(np.uint32).reshape(-1)
+        given = self._marked.get(name)
+        if given is None:
+            self._marked[name] = [numbers]
+        else:
+            given.append(numbers)
+
+    def mark_everything(self) -> None:
+        """All were."""
+        self._marked = {name: [None] for name in self._words}
+
+    def start_over(self, layout: Layout) -> None:  # noqa: ARG002 - looked at when it begins anew
+        """There is another layout."""
+        self._lost = True
+
+    # --- TickSource
+
+    def take(self, state: State) -> TickChanges | None:
+        """See TickSource."""
+        marked, self._marked = self._marked, {}
+        if self._lost or state is not self._state:
+            return None
+        fields: dict[str, tuple[Numbers, Words]] = {}
+        for name, given in marked.items():
+            if name not in self._words:
+                continue  # A field of no bytes.
+            words, words_a_row = self._words[name]
+            numbers = given[0] if len(given) == 1 else _joined(given)
+            if numbers is None:
+                fields[name] = np.arange(len(words), dtype=np.uint32), words.copy()
+                continue
+            if words_a_row > 1:
+                numbers = (numbers[:, None] * np.uint32(words_a_row) + _first(words_a_row)).reshape(-1)
+            fields[name] = numbers, words.take(numbers)
+        return MarkedWords(fields)
+
+    def reset(self, state: State) -> None:
+        """See TickSource."""
+        if state is not self._state:
+            self._state.detach(self)
+            self._state = state
+            state.attach(self)
+        slots = state.layout.slots
+        self._words = {
+            name: (words, slots[name].row_bytes // words.itemsize)
+            for name, words in flat_words(state.arena, state.layout).items()
+        }
+        self._marked, self._lost = {}, False
+
+    def close(self) -> None:
+        """See TickSource."""
+        self._state.detach(self)
+
+
+def _joined(given: list[Any]) -> Any:
+    return None if any(rows is None for rows in given) else np.concatenate(given)
+
+
+@functools.cache
+def _first(count: int) -> Numbers:
+    return np.arange(count, dtype=np.uint32)
+
+
+class ScannedTicks:
+    """What a comparison with the arena of a tick ago finds."""
+
+    def __init__(self, state: State) -> None:
+        self._before, self._differs = np.empty(0, np.uint64), np.empty(0, np.bool_)
+        self.reset(state)
+
+    def take(self, state: State) -> TickChanges | None:
+        """See TickSource."""
+        if state.arena is not self._arena:
+            return None
+        np.not_equal(self._words, self._before, out=self._differs)
+        numbers = np.flatnonzero(self._differs)
+        values = self._words.take(numbers)
+        self._before[numbers] = values
+        return ArenaWords(numbers, values)
+
+    def reset(self, state: State) -> None:
+        """See TickSource."""
+        words = state.arena.view(np.uint64)
+        if len(self._before) != len(words):  # Fresh memory costs more than the copy.
+            self._before, self._differs = np.empty_like(words), np.empty(len(words), np.bool_)
+        self._arena, self._words = state.arena, words
+        np.copyto(self._before, words)
+
+    def before(self) -> npt.NDArray[np.uint8]:
+        """A copy of the arena as it was at the last call."""
+        return self._before.view(np.uint8).copy()
+
+    def close(self) -> None:
+        """See TickSource."""
+
+
+class AuditedTicks:
+    """Marks, checked against a scan at every tick."""
+
+    def __init__(self, state: State) -> None:
+        self._marked, self._scanned = MarkedTicks(state), ScannedTicks(state)
+
+    def take(self, state: State) -> TickChanges | None:
+        """See TickSource. Raises UnmarkedWriteError if the scan finds what was not marked."""
+        before = self._scanned.before()
+        marked, scanned = self._marked.take(state), self._scanned.take(state)
+        if marked is None or scanned is None:
+            return None
+        told = marked.by_field(state.layout)
+        for name, (numbers, values) in scanned.by_field(state.layout).items():
+            slot = state.layout.slots[name]
+            old = comparable(before, slot).reshape(-1)[numbers]
+            changed = numbers[values != old]
+            missed = np.setdiff1d(changed, told[name][0] if name in told else np.zeros(0, np.uint32))
+            if len(missed):
+                rows = np.unique(missed.astype(np.int64) * word_bytes_of(slot) // slot.row_bytes)
+                raise UnmarkedWriteError(name, rows)
+        return marked
+
+    def reset(self, state: State) -> None:
+        """See TickSource."""
+        self._marked.reset(state)
+        self._scanned.reset(state)
+
+    def close(self) -> None:
+        """See TickSource."""
+        self._marked.close()
+
+
+TICK_SOURCES: Mapping[str, Callable[[State], TickSource]] = {
+    "marks": MarkedTicks,
+    "scan": ScannedTicks,
+    "audit": AuditedTicks,
+}

@@ -1,0 +1,1 @@
+"""A scenario as it is written: TOML read and checked."""

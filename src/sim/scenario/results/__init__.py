@@ -1,0 +1,1 @@
+"""The result of a scenario run, and the comparison of two runs."""

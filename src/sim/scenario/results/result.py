@@ -1,0 +1,234 @@
+"""What a run came to, put together from its events: of a live run, or of those that are on a tape.
+
+All artefacts are folds of one stream of (tick, event), so that a result that is rebuilt from a tape is the one that
+the live run gave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from sim.kernel.messages import Event
+from sim.scenario.event_kinds import BUDGET_KINDS, EFFECT_KINDS, ENVIRONMENT_KINDS, is_whole
+from sim.scenario.middleware.monitors import Q32_ONE, SIMPLEX_TOLERANCE, distance_to_equilibrium
+
+TickEvent = tuple[int, Event]
+
+PRODUCTIVE_KINDS = frozenset({"sent", "received", "offered", "chose"})
+DRIFT_SHARE_MAX = 0.15  # Of energy, for the check of a trace; the original's bound.
+
+
+@attrs.frozen
+class Sample:
+    """The figures of a role at a step.
+
+    Attributes:
+        step: 0 is before the first round.
+        values: Q32.32 as integers.
+        is_fallback: it stands for a step that the run did not reach; the values are the last ones.
+    """
+
+    step: int
+    role: str
+    values: tuple[int, ...]
+    is_fallback: bool = False
+
+
+@attrs.frozen
+class Trace:
+    """The samples of a run: one of each role at step 0, and one behind each round.
+
+    A run that ended before its last step has one fallback sample of each role at that step.
+    """
+
+    samples: tuple[Sample, ...]
+
+    def at_step(self, step: int) -> dict[str, tuple[int, ...]]:
+        """The figures of each role at a step; empty without samples of it."""
+        return {sample.role: sample.values for sample in self.samples if sample.step == step}
+
+    @property
+    def last_step(self) -> int:
+        """Of the last sample that was taken; -1 without any."""
+        return max((sample.step for sample in self.samples if not sample.is_fallback), default=-1)
+
+
+@attrs.frozen
+class Violation:
+    """A property that did not hold: at which tick first, and what was wrong."""
+
+    name: str
+    tick: int
+    details: str
+
+    @classmethod
+    def of(cls, tick: int, event: Event) -> Violation:
+        """From its event, of kind violation."""
+        return cls(event["property"], tick, event["details"])
+
+
+@attrs.frozen(kw_only=True)
+class ScenarioResult:
+    """What a run came to.
+
+    Attributes:
+        name: of the scenario.
+        scenario_hash: see scenario_hash; hexadecimal.
+        regime: canonical_exact, threaded_exact or threaded_envelope_bounded.
+        seed: of the scenario.
+        final_tick, final_hash: of the last state; the hash is hexadecimal.
+        trace: samples.
+        violations: of properties, by tick.
+        events: what the world itself said, with "tick".
+        effects: what was done to messages and roles, with "tick".
+        schedule: which adversary began when: [tick, id].
+        budget_history: activated, consumed, exhausted.
+        diagnostics: which assumptions are in doubt.
+        reconfigurations: that were made.
+        environment: what bodies and medium did.
+        event_counts: by kind.
+        progress: of a world with protocols; None of any other.
+        checks: of the trace, see check_trace.
+        violated_before: properties that were violated when the run began, which then went on from another one; how, is
+            known there.
+        checkpoints: those that were written, newest last, and the last error, if there was one.
+        error: what ended the run before its time; None if nothing did.
+    """
+
+    name: str
+    scenario_hash: str
+    regime: str
+    seed: int
+    final_tick: int
+    final_hash: str
+    trace: Trace
+    violations: tuple[Violation, ...]
+    events: tuple[Event, ...]
+    effects: tuple[Event, ...]
+    schedule: tuple[tuple[int, str], ...]
+    budget_history: tuple[Event, ...]
+    diagnostics: tuple[Event, ...]
+    reconfigurations: tuple[Event, ...]
+    environment: tuple[Event, ...]
+    event_counts: Mapping[str, int]
+    progress: Mapping[str, Any] | None = None
+    checks: Mapping[str, Any] = attrs.field(factory=dict)
+    violated_before: tuple[str, ...] = ()
+    checkpoints: tuple[str, ...] = ()
+    checkpoint_error: str | None = None
+    error: str | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether another run of the scenario must give the same events in the same order."""
+        return self.regime != "threaded_envelope_bounded"
+
+
+def fold_events(
+    events: Iterable[TickEvent],
+    *,
+    name: str,
+    scenario_hash: str,
+    regime: str,
+    seed: int,
+    steps: int | None,
+    final_tick: int,
+    final_hash: str,
+    **more: Any,
+) -> ScenarioResult:
+    """The result of a run from all its events, in their order. steps: samples that were asked for; None is all taken."""
+    parts: dict[str, list[Any]] = {key: [] for key in ("samples", "violations", "events", "effects", "budget")}
+    parts |= {key: [] for key in ("diagnostics", "reconfigurations", "environment")}
+    counts: Counter[str] = Counter()
+    for tick, event in events:
+        kind = event["kind"]
+        counts[kind] += 1
+        if not is_whole(event):
+            parts["events"].append({"tick": tick, **event})
+        elif kind == "sample":
+            parts["samples"].append(Sample(event["step"], event["role"], tuple(event["values"])))
+        elif kind == "violation":
+            parts["violations"].append(Violation.of(tick, event))
+        else:
+            parts[_part_of(kind)].append({"tick": tick, **event})
+    schedule = tuple((event["tick"], event["by"]) for event in parts["budget"] if event["kind"] == "activated")
+    trace = Trace(tuple(_with_fallback(parts["samples"], steps)))
+    return ScenarioResult(
+        name=name,
+        scenario_hash=scenario_hash,
+        regime=regime,
+        seed=seed,
+        final_tick=final_tick,
+        final_hash=final_hash,
+        trace=trace,
+        violations=tuple(parts["violations"]),
+        events=tuple(parts["events"]),
+        effects=tuple(parts["effects"]),
+        schedule=schedule,
+        budget_history=tuple(parts["budget"]),
+        diagnostics=tuple(parts["diagnostics"]),
+        reconfigurations=tuple(parts["reconfigurations"]),
+        environment=tuple(parts["environment"]),
+        event_counts=dict(sorted(counts.items())),
+        checks=check_trace(trace),
+        **more,
+    )
+
+
+def _part_of(kind: str) -> str:
+    if kind in BUDGET_KINDS:
+        return "budget"
+    if kind in EFFECT_KINDS:
+        return "effects"
+    if kind in ENVIRONMENT_KINDS:
+        return "environment"
+    return {"diagnostic": "diagnostics", "reconfigured": "reconfigurations"}.get(kind, "events")
+
+
+def _with_fallback(samples: Sequence[Sample], steps: int | None) -> list[Sample]:
+    last = max((sample.step for sample in samples), default=-1)
+    if steps is None or last < 0 or last >= steps - 1:
+        return list(samples)
+    final = [sample for sample in samples if sample.step == last]
+    return [*samples, *(attrs.evolve(sample, step=steps - 1, is_fallback=True) for sample in final)]
+
+
+def check_trace(trace: Trace) -> dict[str, Any]:
+    """What can be said of a trace as a whole; None where it does not apply.
+
+    conserved: the sum of all figures is the same at every step. simplex: each role's figures are a distribution.
+    converges: the last distance from the uniform distribution is less than the first. energy_drift: by what share of it
+    the sum of squares of a role's figures changed at most from its first value, which a hamiltonian should keep below
+    DRIFT_SHARE_MAX.
+    """
+    by_step: dict[int, dict[str, tuple[int, ...]]] = {}
+    for sample in trace.samples:
+        if sample.values and not sample.is_fallback:
+            by_step.setdefault(sample.step, {})[sample.role] = sample.values
+    if not by_step:
+        return {"conserved": None, "simplex": None, "converges": None, "energy_drift": None}
+    steps = sorted(by_step)
+    sums = {sum(map(sum, by_step[step].values())) for step in steps}
+    simplex = all(_is_distribution(values) for step in steps for values in by_step[step].values())
+    distances = [distance_to_equilibrium(by_step[step]) for step in (steps[0], steps[-1])]
+    return {
+        "conserved": len(sums) == 1,
+        "simplex": simplex,
+        "converges": distances[1] < distances[0] if simplex else None,
+        "energy_drift": None if simplex else _energy_drift([by_step[step] for step in steps]),
+    }
+
+
+def _is_distribution(values: Sequence[int]) -> bool:
+    return min(values) >= 0 and abs(sum(values) - Q32_ONE) <= SIMPLEX_TOLERANCE
+
+
+def _energy_drift(steps: Sequence[Mapping[str, Sequence[int]]]) -> float | None:
+    energies = [sum(value * value for values in step.values() for value in values) for step in steps]
+    if not energies[0]:
+        return None
+    return max(abs(energy - energies[0]) for energy in energies) / energies[0]

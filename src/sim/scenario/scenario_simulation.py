@@ -1,0 +1,307 @@
+"""A scenario around a simulation: the fixed order of a round, with all middleware in the simulation's own state.
+
+A round, which is the step that leads to a tick:
+
+    reconfigurations → adversaries (crashed roles go on, triggers fire) → messages that adversaries held back →
+    messages that the network held back → the world's step, in which each message that a role sends goes through
+    adversaries, surroundings and network → a sample of each role → the surroundings move → properties
+
+There is no other path: a fresh run, one that was resumed, a replay and a branch are all steps of this simulation.
+
+Invariants:
+    1. All that the next round reads is in the state: fields whose names begin with ``scenario.``, beside the world's.
+    2. Events are output: no round reads those of another one, but for kinds and roles, which are in the state.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from sim.kernel.messages import Event, Message
+from sim.kernel.plain_data import decode_plain, encode_plain
+from sim.kernel.registry import ConfigError
+from sim.kernel.schema import Blob, Field
+from sim.kernel.simulation import BESIDE, Phase, as_simulation, inner_of, run_phases
+from sim.kernel.state import State
+from sim.scenario.config.feasibility import ensure_possible, own_properties
+from sim.scenario.config.network import Network
+from sim.scenario.config.scenario import ScenarioConfig
+from sim.scenario.config.surroundings import Environment
+from sim.scenario.message_seam import InputRoles, MessageRoles, fit_execution, roles_of
+from sim.scenario.middleware.adversary import AdversaryProgram, message_facts
+from sim.scenario.middleware.draws import Chances
+from sim.scenario.middleware.monitors import Look, Monitors, PropertyFunction, distance_to_equilibrium
+from sim.scenario.middleware.network import NetworkStage, UnderWay
+from sim.scenario.middleware.reconfiguration import Reconfigurations
+from sim.scenario.middleware.surroundings import Surroundings
+from sim.scenario.middleware.triggers import Round
+
+CLOCK = f"{BESIDE}clock"  # The tick, and how many messages a world without messages of its own has been sent.
+HEARD_KINDS = {"sent", "received", "opened", "closed", "invoked", "halted", "faulted"}
+
+
+class ScenarioSimulation:
+    """A simulation with a scenario around it; itself a simulation, whose state is that of both.
+
+    Attributes:
+        inner: the simulation.
+        config: of the scenario.
+        scenario: the same as plain data, for the tape.
+        roles: whose messages or inputs are looked at.
+        world_roles: all roles of the world.
+    """
+
+    def __init__(
+        self,
+        simulation: Any,
+        config: ScenarioConfig,
+        plain: Mapping[str, Any],
+        functions: Mapping[str, PropertyFunction] | None = None,
+    ) -> None:
+        """simulation: at tick 0, and not used otherwise any more. plain: the configuration as it was read.
+
+        functions: for properties of kind function, by name, beside those that the simulation itself has under
+        ``properties``. Raises ConfigError, LookupError for a function that is
+        missing, TypeError if the simulation keeps views of its state or is none.
+        """
+        self.inner = as_simulation(simulation)
+        self.config, self.scenario = config, plain
+        self.state: State = self.inner.state
+        self.origin = getattr(self.inner, "origin", None)
+        self.marks_writes = getattr(self.inner, "marks_writes", False)
+        for name in ("telemetry", "ended"):
+            if hasattr(inner_of(self.inner), name):
+                setattr(self, name, getattr(inner_of(self.inner), name))
+        self.roles: Sequence[str] = roles_of(self.inner, config)
+        self.world_roles: Sequence[str] = getattr(inner_of(self.inner), "roles", self.roles)
+        config.check_roles(self.roles, self.world_roles)
+        ensure_possible(config, inner_of(self.inner), self.roles)
+        self._looked_at = frozenset(self.roles)
+        fit_execution(inner_of(self.inner), config.execution)
+        self._seams: MessageRoles | InputRoles = self._make_seams()
+        self._make_parts({**own_properties(inner_of(self.inner)), **(functions or {})})
+        self._property_kinds = frozenset(one.kind for one in config.properties)
+        self._events: list[Event] = []
+        self._during: list[Event] = []  # In the world's step.
+        self._result: Any = None  # Of the world's step; output, as events are.
+        self._packed: dict[str, bytes] = {}
+        self._extend_state()
+        self._save()
+        self.phases = self._make_phases()
+        self._sample(0)
+        self._check_figures()
+
+    # --- how it is put together
+
+    def _make_seams(self) -> MessageRoles | InputRoles:
+        if hasattr(inner_of(self.inner), "router"):
+            return MessageRoles(inner_of(self.inner))
+        return InputRoles(self.inner, self.roles, self.config, self._next_number)
+
+    def _make_parts(self, functions: Mapping[str, PropertyFunction]) -> None:
+        config, chances = self.config, Chances(self.config.seed)
+        self._adversaries = AdversaryProgram(config.adversaries, chances)
+        self._network = NetworkStage(config.network or Network(), chances)
+        self._changes = Reconfigurations(config.reconfigurations, chances)
+        self._surroundings = Surroundings(config.environment or Environment())
+        self._monitors = Monitors(config.properties, functions)
+        self._held, self._under_way = UnderWay(), UnderWay()
+        self._heard: list[list[str]] = []
+        self._parts: dict[str, Any] = {  # What lies in the state's blobs, by name.
+            "adversaries": self._adversaries,
+            "network": self._network,
+            "reconfigurations": self._changes,
+            "surroundings": self._surroundings,
+            "properties": self._monitors,
+            "held": self._held,
+            "under_way": self._under_way,
+        }
+
+    def _extend_state(self) -> None:
+        """Raises TypeError if the simulation still looks at the arena that it had."""
+        before = weakref.ref(self.state.arena.base)  # All views share it; the arena is a view itself.
+        names = [*self._parts, "heard"]
+        self.state.extend(Field(CLOCK, "i8", (2,)), *(Blob(f"{BESIDE}{name}") for name in names))
+        if before() is not None:
+            raise TypeError(
+                f"{type(self.inner).__name__} keeps views of its state: let its step take them anew, "
+                'as in self.state["x"], since a scenario lays its own fields beside them'
+            )
+
+    def _make_phases(self) -> tuple[Phase, ...]:
+        own = getattr(self.inner, "phases", None)
+
+        def wrapped(phase: Phase) -> Phase:
+            return attrs.evolve(phase, run=lambda _: phase.run(self._seams.world_inputs))
+
+        world = [wrapped(phase) for phase in own] if own else [Phase("world", self._step_world)]
+        return (Phase("before_world", self._before), *world, Phase("after_world", self._after))
+
+    def _check_figures(self) -> None:
+        """Raise ConfigError for a property whose figure there is not: figures are of the same names at every tick."""
+        figures = self._look(0).figures
+        for index, one in enumerate(self.config.properties):
+            for key in ("when", "precondition", "goal"):
+                predicate = getattr(one, key)
+                if predicate is not None and predicate.figure not in figures:
+                    known = f"there is no figure {predicate.figure}; figures: {', '.join(figures)}"
+                    raise ConfigError(f"properties[{index}].{key}", known)
+
+    def _step_world(self, _: Any) -> None:
+        step: Callable[[Any], Any] = self.inner.step
+        self._result = step(self._seams.world_inputs)
+
+    # --- the round
+
+    def step(self, inputs: Any) -> Any:
+        """One round; returns what the world's step returned.
+
+        inputs: what the roles send, see message_seam.py, or what a world with messages is given. Raises ValueError if they
+        have another form; nothing has happened then.
+        """
+        self._result = None
+        run_phases(self.phases, inputs)
+        return self._result
+
+    def events(self) -> Sequence[Event]:
+        """What happened in the last round, in order; at tick 0, the first sample."""
+        return self._events
+
+    @property
+    def tick(self) -> int:
+        """Of the state."""
+        return int(self.state[CLOCK][0])
+
+    @property
+    def violated(self) -> tuple[str, ...]:
+        """The properties that were violated up to now, by name."""
+        return self._monitors.violated
+
+    def _next_number(self) -> int:
+        number = int(self.state[CLOCK][1])
+        self.state.set(CLOCK, 1, number + 1)
+        return number
+
+    def _before(self, inputs: Any) -> None:
+        self._seams.take_inputs(inputs)
+        self._events, self._during = [], []
+        tick, events = self.tick + 1, self._events
+        now = Round(tick, {(kind, role) for kind, role in self._heard})
+        self._surroundings.begin_round()
+        self._changes.begin_round(now, self._network, (self._held, self._under_way), self.roles, events)
+        self._adversaries.begin_round(now, events)
+        for message in self._held.take_due(tick):
+            passed = self._through_network(message, tick, events)
+            if passed is not None:
+                self._arrive(passed, tick)
+        for message in self._under_way.take_due(tick):
+            self._arrive(message, tick)
+        paused = self._adversaries.crashed | self._changes.busy
+        self._seams.begin_step(paused, lambda message: self._route(message, tick), events)
+
+    def _arrive(self, message: Message, tick: int) -> None:
+        """Put a late message into the receiver's buffer; one that is full is tried again in the next round.
+
+        There is none for what reconfigurations have given to roles that the world lets send or get nothing of the kind.
+        """
+        if not self._seams.has_channel(message):
+            self._events.append({"kind": "undeliverable", **message_facts(message)})
+        elif not self._seams.deliver(message):
+            self._events.append({"kind": "retried", **message_facts(message)})
+            self._under_way.add(message, tick + 1)
+
+    def _route(self, message: Message, tick: int) -> Message | None:
+        """What becomes of a message that is being sent: the message that arrives now, or None."""
+        if message.sender not in self._looked_at:
+            return message
+        events = self._during
+        sender = self._changes.acting_for(message.sender)
+        sent_as = message if sender == message.sender else attrs.evolve(message, sender=sender)
+        found = self._adversaries.intercept(sent_as, tick, events)
+        for ticks, repeated in found.copies:
+            self._held.add(repeated, tick + ticks)
+        if found.message is None:
+            return None
+        if found.delay_ticks:
+            self._held.add(found.message, tick + found.delay_ticks)
+            return None
+        passed = self._through_network(found.message, tick, events)
+        if passed is not None and sender != message.sender and self._seams.has_channels:
+            # It is not what the world has just made sure of that there is room for.
+            self._under_way.add(passed, tick + 1)
+            events.append({"kind": "under_way", **message_facts(passed), "ticks": 1})
+            return None
+        return passed
+
+    def _through_network(self, message: Message, tick: int, events: list[Event]) -> Message | None:
+        waits = self._surroundings.judge(message, tick, events)
+        late = self._network.pass_on(message, tick, events) if waits is not None else None
+        if waits is None or late is None:
+            return None
+        if waits + late == 0:
+            return message
+        self._under_way.add(message, tick + waits + late)
+        return None
+
+    def _after(self, _: Any) -> None:
+        tick, events = self.tick + 1, self._events
+        events += self._seams.end_step()
+        events += self._during
+        self.state.set(CLOCK, 0, tick)
+        self._sample(tick)
+        self._surroundings.end_round(tick, events)
+        if self.config.properties:
+            self._monitors.end_round(self._look(tick), events)
+        heard = {(event["kind"], _role_of(event)) for event in events if event["kind"] in HEARD_KINDS}
+        self._heard = [list(pair) for pair in sorted(heard)]
+        self._save()
+
+    def _sample(self, tick: int) -> None:
+        for role in self.roles:
+            values = self._seams.sample(role)
+            self._events.append({"kind": "sample", "step": tick, "role": role, "values": values})
+
+    def _look(self, tick: int) -> Look:
+        samples = {event["role"]: event["values"] for event in self._events if event["kind"] == "sample"}
+        figures: dict[str, int | float] = {}
+        if self._property_kinds & {"always", "liveness", "function"}:
+            in_flight = len(self._held) + len(self._under_way)
+            figures = {"tick": tick, "buffered": self._seams.buffered_count(), "in_flight": in_flight}
+            figures["distance_to_equilibrium"] = distance_to_equilibrium(samples)
+            telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self, "telemetry", None)
+            figures |= telemetry() if telemetry is not None else {}
+        buffered = self._seams.buffered_by_session() if "buffer_bound" in self._property_kinds else {}
+        depths = self._seams.depths() if "type_monotonicity" in self._property_kinds else {}
+        return Look(tick, figures, samples, self._events, buffered, depths, self.state)
+
+    # --- the state
+
+    def _save(self) -> None:
+        """Put into the state what has changed."""
+        plain = {name: part.plain for name, part in self._parts.items()} | {"heard": self._heard}
+        for name, value in plain.items():
+            packed = encode_plain(value)
+            if packed != self._packed.get(name):
+                self.state.set_blob(f"{BESIDE}{name}", packed)
+                self._packed[name] = packed
+
+    def after_restore(self) -> None:
+        """Go on from the state that was put in."""
+        after: Callable[[], None] | None = getattr(self.inner, "after_restore", None)
+        if after is not None:
+            after()
+        self._packed = {name: self.state.blob(f"{BESIDE}{name}") for name in [*self._parts, "heard"]}
+        for name, part in self._parts.items():
+            part.plain = decode_plain(self._packed[name])
+        self._heard = decode_plain(self._packed["heard"])
+        self._events, self._during = [], []
+
+
+def _role_of(event: Event) -> str:
+    """Of whom an event tells; nobody where a world says something else than a role's name there."""
+    role = event.get("role")
+    return role if isinstance(role, str) else ""

@@ -1,0 +1,1 @@
+"""The interpreter of projected protocols, as a simulation."""

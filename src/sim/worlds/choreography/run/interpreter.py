@@ -1,0 +1,178 @@
+"""One round: the roles that are to go on each do the next step of their program.
+
+A role sends if there is room in the queue, takes a message if one has come, chooses, or halts; else it waits. What
+does not fit the protocol (a label or a payload that is not expected) makes the role fault, never the simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sim.kernel.counter_rng import KeyedRandom, scale_words
+from sim.kernel.messages import Event, Message
+from sim.kernel.state import State
+from sim.worlds.choreography.config import ChoreographyConfig
+from sim.worlds.choreography.protocol.global_type import When
+from sim.worlds.choreography.protocol.payload import counts, find_mismatch, make_payload, to_numbers
+from sim.worlds.choreography.protocol.projection import (
+    HEARD_REGISTER,
+    Carried,
+    Choose,
+    End,
+    Node,
+    Program,
+    Receive,
+    Send,
+)
+from sim.worlds.choreography.run.layout import Status
+from sim.worlds.choreography.run.message_queues import Channel, Waiting
+from sim.worlds.choreography.run.q32 import read_decimal
+
+DRAW_PHASE = 1  # Of keyed draws: which branch is taken.
+
+Route = Callable[[Message], Message | None]
+
+
+class Round:
+    """What one round needs: the programs, the state, and the queues while they are open."""
+
+    def __init__(
+        self,
+        config: ChoreographyConfig,
+        programs: Sequence[Program],
+        channels: dict[Channel, int],
+        state: State,
+        queues: list[list[Waiting]],
+        route: Route,
+        events: list[Event],
+    ) -> None:
+        """events: what happens is put behind what is there. queues: changed in place."""
+        self._config, self._programs, self._channels = config, programs, channels
+        self._state, self._queues, self._route, self._events = state, queues, route, events
+        self._names = config.endpoints
+        self._size = len(programs)
+        self._tick = int(state["tick"])
+
+    def able(self, role: int) -> bool:
+        """Whether a role would do something if it were advanced."""
+        match self._node(role):
+            case Send() | Choose() as node:
+                return len(self._queue(role, node.to)) < self._config.buffer_capacity
+            case Receive() as node:
+                return bool(self._incoming(role, node.sender))
+        return True
+
+    def advance(self, role: int) -> None:
+        """Let a role do its next step, if it can."""
+        status = self._state["roles.status"]
+        if status[role] == Status.WAITING:
+            status[role] = Status.RUNNING
+            self._tell("opened", role)
+        if not self.able(role):
+            return
+        match self._node(role):
+            case Send() as node:
+                self._send(role, node.to, node.label, node.carried, "sent")
+                self._go_on(role, node.next)
+            case Choose() as node:
+                label, carried, after = node.branches[self._choose(role, node)]
+                self._send(role, node.to, label, carried, "chose")
+                self._go_on(role, after)
+            case Receive() as node:
+                self._receive(role, node)
+
+    def _node(self, role: int) -> Node:
+        return self._programs[role % self._size][int(self._state["roles.place"][role])]
+
+    def _queue(self, role: int, to: int) -> list[Waiting]:
+        return self._queues[self._channels[role, role - role % self._size + to]]
+
+    def _incoming(self, role: int, sender: int) -> list[Waiting]:
+        return self._queues[self._channels[role - role % self._size + sender, role]]
+
+    def _tell(self, kind: str, role: int, **more: Any) -> None:
+        self._events.append({"kind": kind, "role": self._names[role], "session": role // self._size, **more})
+
+    def _go_on(self, role: int, place: int) -> None:
+        self._state["roles.place"][role] = place
+        if isinstance(self._node(role), End):
+            self._stop(role, Status.HALTED)
+
+    def _stop(self, role: int, status: Status, **more: Any) -> None:
+        all_status = self._state["roles.status"]
+        all_status[role] = status
+        self._tell(status.name.lower(), role, **more)
+        first = role - role % self._size
+        if (all_status[first : first + self._size] >= Status.HALTED).all():
+            self._tell("closed", role)
+
+    def _send(self, role: int, to: int, label: str, carried: Carried, kind: str) -> None:
+        state = self._state
+        receiver = role - role % self._size + to
+        payload = make_payload(carried.rule, state["roles.registers"][role].tolist(), int(state["roles.counted"][role]))
+        if counts(carried.rule):
+            state["roles.counted"][role] += 1
+        number = int(state["message_count"])
+        state["message_count"][...] += 1
+        state["productive_steps"][...] += 1
+        self._tell(kind, role, to=self._names[receiver], label=label, message=number, payload=payload)
+        sent = Message(number, self._names[role], self._names[receiver], label, payload)
+        arrived = self._route(sent)
+        if arrived is not None:
+            if (arrived.sender, arrived.receiver) != (sent.sender, sent.receiver):
+                raise ValueError(f"the router sent {sent} elsewhere: {arrived}")
+            self._queue(role, to).append([arrived.number, arrived.label, arrived.payload])
+
+    def _choose(self, role: int, node: Choose) -> int:
+        made = self._state["roles.choices"]
+        count = int(made[role, node.choice])
+        made[role, node.choice] += 1
+        labels = [label for label, *_ in node.branches]
+        if node.step.schedule is not None:
+            return labels.index(node.step.schedule[count % len(node.step.schedule)])
+        if node.step.when is not None:
+            return (
+                0 if _holds(node.step.when, int(self._state["roles.registers"][role, node.step.when.register])) else 1
+            )
+        weights = [branch.weight for branch in node.step.branches or ()]
+        word = KeyedRandom(self._config.seed).words(DRAW_PHASE, self._tick, role)[0]
+        drawn = int(scale_words(word, sum(weights)))
+        return next(index for index in range(len(weights)) if drawn < sum(weights[: index + 1]))
+
+    def _receive(self, role: int, node: Receive) -> None:
+        number, label, payload = self._incoming(role, node.sender).pop(0)
+        sender = self._names[role - role % self._size + node.sender]
+        taken = {"from": sender, "label": label, "message": number, "payload": payload}
+        if label not in node.branches:
+            known = " or ".join(repr(one) for one in node.branches)
+            self._stop(role, Status.FAULTED, **taken, reason=f"{known} was expected, found the label {label!r}")
+            return
+        carried, after = node.branches[label]
+        problem = find_mismatch(carried.kind, payload)
+        if problem:
+            self._stop(role, Status.FAULTED, **taken, reason=problem)
+            return
+        numbers = to_numbers(payload)
+        registers = self._state["roles.registers"][role]
+        if carried.into is not None:
+            registers[carried.into : carried.into + len(numbers)] = numbers
+        elif numbers:
+            registers[HEARD_REGISTER] = numbers[0]
+        self._state["productive_steps"][...] += 1
+        self._tell("offered" if node.offered else "received", role, **taken)
+        self._go_on(role, after)
+
+
+def _holds(when: When, register: int) -> bool:
+    than = read_decimal(when.than)
+    match when.is_:
+        case "<":
+            return register < than
+        case "<=":
+            return register <= than
+        case "==":
+            return register == than
+        case ">=":
+            return register >= than
+    return register > than

@@ -1,0 +1,268 @@
+"""The choreography as a simulation: its state at tick 0, its phases, its messages, and figures worth showing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import msgpack
+import numpy as np
+
+from sim.kernel.messages import Event, Message, Router
+from sim.kernel.registry import Config, ConfigError, Origin
+from sim.kernel.simulation import Phase, run_phases
+from sim.kernel.state import Snapshot, State
+from sim.worlds.choreography.config import read_config
+from sim.worlds.choreography.protocol.bounds import Measures, report
+from sim.worlds.choreography.protocol.payload import STATE_REGISTER
+from sim.worlds.choreography.protocol.projection import Choose, Send
+from sim.worlds.choreography.run.interpreter import Round
+from sim.worlds.choreography.run.layout import Status, fill_registers, make_schema
+from sim.worlds.choreography.run.message_queues import find_channels, read_buffers, write_buffers
+from sim.worlds.choreography.run.q32 import to_text
+from sim.worlds.choreography.run.scheduler import note_round, pick
+
+WORLD_NAME = "choreography"
+WORLD_VERSION = 1  # Changes whenever the same configuration and inputs give other states, and only then.
+PRODUCTIVE = ("sent", "received", "offered", "chose")
+
+_MACHINE_WRITES = frozenset(
+    {"tick", "message_count", "productive_steps", "roles.status", "roles.place", "roles.registers", "roles.counted"}
+    | {"roles.choices", "scheduler.cursor", "scheduler.waited", "scheduler.tokens", "buffers"}
+)
+
+
+class Choreography:
+    """Roles that follow a protocol; see layout.py for the state and sim.kernel.messages for what stands in between.
+
+    Attributes:
+        roles: of all sessions; ``Alice.0`` is Alice in session 0 of several, ``Alice`` in the only one.
+        router, paused: see MessageWorld; paused is empty again after each step.
+    """
+
+    def __init__(self, plain_config: Config) -> None:
+        """A choreography at tick 0. plain_config: as a TOML file gives it. Raises ConfigError."""
+        self.config = read_config(plain_config)
+        self.origin = Origin(WORLD_NAME, WORLD_VERSION, plain_config)
+        self.programs = self.config.make_programs()
+        self.roles: Sequence[str] = self.config.endpoints
+        self.router: Router | None = None
+        self.paused: frozenset[str] = frozenset()
+        self.state = State(make_schema(self.config))
+        self.phases = (
+            Phase("machine", self._run_machine, _MACHINE_WRITES),
+            Phase("fields", self._run_fields, frozenset({"roles.registers", "field.calls"})),
+        )
+        self._channels = find_channels(self.programs, self.config.sessions)
+        self._numbers = {role: number for number, role in enumerate(self.roles)}
+        self._events: list[Event] = []
+        self._measures: Measures | None = None  # Of the protocol, not of the state; costly, so made when asked for.
+        fill_registers(self.state, self.config)
+        write_buffers(self.state, [[] for _ in self._channels])
+
+    # --- stepping
+
+    def step(self, inputs: Any) -> None:
+        """Advance by one round.
+
+        inputs: None; or {"order": [role, …]}: who is advanced and in which order, instead of what the scheduler says; or
+        {"race": [role, …]}: in which order those go on that the scheduler picks; also a list of at most one such table.
+        ValueError, and nothing has changed, for anything else.
+        """
+        run_phases(self.phases, inputs)
+
+    def after_restore(self) -> None:
+        """The state was replaced: nothing has happened yet."""
+        self._events = []
+
+    def _run_machine(self, inputs: Any) -> None:
+        order, race = self._read_order(inputs, "order"), self._read_order(inputs, "race")
+        state, config = self.state, self.config
+        self._events = []
+        state["tick"][...] += 1
+        queues = read_buffers(state)
+        round_ = Round(config, self.programs, self._channels, state, queues, self._route, self._events)
+        halted, status = int(Status.HALTED), state["roles.status"].tolist()
+        live = [number for number, role in enumerate(self.roles) if status[number] < halted and role not in self.paused]
+        picked = pick(state, config.scheduler, live, round_.able)
+        if order is not None:
+            picked = [number for number in order if number in live]
+        elif race is not None:
+            picked.sort(key=lambda number: (number not in race, race.index(number) if number in race else 0))
+        for number in picked:
+            round_.advance(number)
+        note_round(state, config.scheduler, live, picked)
+        write_buffers(state, queues)
+        self.paused = frozenset()
+
+    @property
+    def concurrency(self) -> int:
+        """How many roles go on in a round at most."""
+        return self.config.scheduler.concurrency
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of all messages that the protocol has, sorted."""
+        nodes = [node for program in self.programs for node in program]
+        sent = {node.label for node in nodes if isinstance(node, Send)}
+        chosen = {branch[0] for node in nodes if isinstance(node, Choose) for branch in node.branches}
+        return tuple(sorted(sent | chosen))
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are, numbered from 0."""
+        return self.config.sessions
+
+    def choose_policy(self, policy: str) -> None:
+        """Let the scheduler follow this one of POLICIES from now on. Raises ConfigError if the configuration names another."""
+        named = self.origin.config.get("scheduler", {}).get("policy", policy)
+        if named != policy:
+            raise ConfigError("scheduler.policy", f"the world's own scheduler.policy is {named}, found {policy!r}")
+        scheduler = attrs.evolve(self.config.scheduler, policy=policy)
+        self.config = attrs.evolve(self.config, scheduler=scheduler)
+
+    def _read_order(self, inputs: Any, wanted: str) -> list[int] | None:
+        """The roles under a key, by number; None if the inputs have another one."""
+        if inputs is None or inputs in ([], {}):
+            return None
+        given = inputs[0] if isinstance(inputs, list) and len(inputs) == 1 else inputs
+        if not isinstance(given, dict) or len(given) != 1 or not isinstance(order := next(iter(given.values())), list):
+            raise ValueError(f'{{"order": [role, …]}} was expected, found {str(inputs)[:80]}')
+        key = next(iter(given))
+        if key not in ("order", "race"):
+            raise ValueError(f'{{"order": [role, …]}} was expected, found {str(inputs)[:80]}')
+        for role in order:
+            if not isinstance(role, str) or role not in self._numbers:
+                raise ValueError(f"{key}: {role!r} is none of the roles {', '.join(self.roles)}")
+        if len(set(order)) < len(order):
+            raise ValueError(f"{key}: a role stands twice in {order}")
+        return [self._numbers[role] for role in order] if key == wanted else None
+
+    def _route(self, message: Message) -> Message | None:
+        return message if self.router is None else self.router(message)
+
+    def _run_fields(self, _inputs: Any) -> None:
+        model = self.config.field
+        if model is None:
+            return
+        registers, calls = self.state["roles.registers"], self.state["field.calls"]
+        for event in [event for event in self._events if event["kind"] in PRODUCTIVE]:
+            number = self._numbers[event["role"]]
+            calls[number] += 1
+            row = registers[number].tolist()
+            acted = model.act(row, int(calls[number]))
+            registers[number] = row
+            invoked = {"kind": "invoked", "role": event["role"], "session": event["session"]}
+            self._events.append({**invoked, "model": model.kind, "acted": acted})
+
+    # --- messages
+
+    def has_channel(self, sender: str, receiver: str) -> bool:
+        """Whether the protocol has messages from sender to receiver, in one session."""
+        return (self._numbers.get(sender, -1), self._numbers.get(receiver, -1)) in self._channels
+
+    def deliver(self, message: Message) -> bool:
+        """Put a message into the queue from its sender to its receiver; False, and nothing has changed, if it is full.
+
+        Raises ValueError if the protocol has no messages from that sender to that receiver, or the payload is no
+        plain data.
+        """
+        channel = (self._numbers.get(message.sender, -1), self._numbers.get(message.receiver, -1))
+        if channel not in self._channels:
+            raise ValueError(f"in this protocol {message.sender!r} sends nothing to {message.receiver!r}")
+        queues = read_buffers(self.state)
+        queue = queues[self._channels[channel]]
+        if len(queue) >= self.config.buffer_capacity:
+            return False
+        queue.append([message.number, message.label, message.payload])
+        try:
+            msgpack.packb(queue[-1])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"the payload of {message} is no plain data: {error}") from None
+        write_buffers(self.state, queues)
+        return True
+
+    def buffered_count(self) -> int:
+        """How many messages are in buffers."""
+        return sum(map(len, read_buffers(self.state)))
+
+    def buffered_by_session(self) -> dict[int, int]:
+        """The same by session."""
+        counts = dict.fromkeys(range(self.config.sessions), 0)
+        queues = read_buffers(self.state)
+        for (sender, _), place in self._channels.items():
+            counts[sender // len(self.programs)] += len(queues[place])
+        return counts
+
+    def depths(self) -> dict[int, int]:
+        """The most steps that the roles of each session have still to do; empty for a protocol with an endless loop."""
+        measures = self._find_measures()
+        if measures.depths is None:
+            return {}
+        size, found = len(self.programs), dict.fromkeys(range(self.config.sessions), 0)
+        for role, place in enumerate(self.state["roles.place"].tolist()):
+            found[role // size] += measures.depths[role % size][place]
+        return found
+
+    def events(self) -> Sequence[Event]:
+        """What happened in the last step, in order: machine first, then the calls of the field model."""
+        return tuple(self._events)
+
+    def sample(self, role: str) -> Sequence[int]:
+        """A role's registers from 2 on, Q32.32 as integers. Raises ValueError if there is no such role."""
+        if role not in self._numbers:
+            raise ValueError(f"{role!r} is none of the roles {', '.join(self.roles)}")
+        found: list[int] = self.state["roles.registers"][self._numbers[role], STATE_REGISTER:].tolist()
+        return found
+
+    # --- figures
+
+    def progress(self) -> dict[str, Any]:
+        """How much is done and left, see bounds.py; what has no figure for this protocol is None."""
+        return report(
+            self._find_measures(),
+            places=self.state["roles.place"].tolist(),
+            sessions=self.config.sessions,
+            buffered=self.buffered_count(),
+            productive=int(self.state["productive_steps"]),
+            capacity=self.config.buffer_capacity,
+        )
+
+    def _find_measures(self) -> Measures:
+        if self._measures is None:
+            self._measures = Measures.of(self.programs)
+        return self._measures
+
+    def telemetry(self) -> Mapping[str, int | float]:
+        """The figures of the present tick: roles by status, messages sent and waiting, productive steps."""
+        found = {f"roles.{status.name.lower()}": _count(self.state, status) for status in Status}
+        found |= {"messages": int(self.state["message_count"]), "buffered": self.buffered_count()}
+        return found | {"productive_steps": int(self.state["productive_steps"])}
+
+    def ended(self) -> tuple[str, str] | None:
+        """("halted", sentence) when all roles have halted or faulted; None before."""
+        halted, faulted = _count(self.state, Status.HALTED), _count(self.state, Status.FAULTED)
+        if halted + faulted < len(self.roles):
+            return None
+        return "halted", "all roles have halted" + (f", {faulted} of them by a fault" if faulted else "")
+
+
+def _count(state: State | Snapshot, status: Status) -> int:
+    return int(np.count_nonzero(state["roles.status"] == status))
+
+
+def summarize(plain_config: Config, snapshot: Snapshot) -> Mapping[str, str]:
+    """Figures of one tick, by name, ready to print."""
+    config = read_config(plain_config)
+    found = ((status, _count(snapshot, status)) for status in Status)
+    lines = {"roles": ", ".join(f"{count} {status.name.lower()}" for status, count in found if count)}
+    waiting = sum(map(len, msgpack.unpackb(snapshot.blob("buffers"), strict_map_key=False)))
+    lines["messages"] = f"{int(snapshot['message_count']):,} sent, {waiting:,} waiting"
+    lines["productive steps"] = f"{int(snapshot['productive_steps']):,}"
+    if config.field is not None:
+        width = config.field.width
+        for number, role in list(enumerate(config.endpoints))[:8]:  # A screen's worth.
+            values = snapshot["roles.registers"][number, STATE_REGISTER : STATE_REGISTER + width].tolist()
+            lines[role] = " ".join(map(to_text, values))
+    return lines

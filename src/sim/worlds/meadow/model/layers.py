@@ -1,0 +1,120 @@
+"""The double-buffered layers: phases read the front side, write the back side, and a rebuild swaps them.
+
+A write to plant energy becomes visible only by the rebuild. Both sides are equal after it, so that the next writes
+start from what everybody sees. Negative energy is written as zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.state import State
+from sim.worlds.meadow.model.loops import publish_plants
+from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
+
+Layer = npt.NDArray[np.int64]
+PlantCells = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # Species, y and x of plants.
+
+
+class PlantColumns(NamedTuple):
+    """Of the plants' table."""
+
+    species: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    x: npt.NDArray[Any]
+    energy: npt.NDArray[Any]
+
+
+def visible_energy(state: State) -> Layer:
+    """Plant energy by species as of the last rebuild: (species, height, width) int64, 1/65536 units."""
+    layer: Layer = state["biotope.energy"][int(state["biotope.front"])]
+    return layer
+
+
+def write_energy(state: State, species: Any, y: Any, x: Any, energy: Any) -> None:
+    """Write the energy of plants of these species at these cells to the back side."""
+    back = 1 - int(state["biotope.front"])
+    layers = state["biotope.energy"]
+    layers[back, species, y, x] = np.maximum(energy, 0)
+    _, species_count, height, width = layers.shape
+    state.mark("biotope.energy", np.atleast_1d(((back * species_count + species) * height + y) * width + x))
+
+
+def rebuild_at(state: State, rows: Layer, left: PlantCells) -> None:
+    """Write the energies of all plants, which are in these rows, to the back side, and rebuild.
+
+    left: where plants were that have gone since the last rebuild; zeros are written there. Where none was, and none is,
+    nobody has written: there both sides are equal, and only the other cells are looked at.
+    """
+    front = int(state["biotope.front"])
+    (seen, written), (seen_sums, sums) = (
+        (state[name][front].reshape(-1), state[name][1 - front].reshape(-1))
+        for name in ("biotope.energy", "biotope.total")
+    )
+    width = state["biotope.total"].shape[2]
+    species, y, x = left
+    cells = y.astype(np.int64) * width + x
+    plants = PlantColumns(*(state[f"plants.{name}"] for name in ("species", "y", "x", "energy")))
+    layers = (written, seen, sums, seen_sums)
+    # Those that have left come first, since a seedling of the same species may stand in such a cell.
+    for rewritten, shown, changed_cells in (
+        _publish(species * sums.size + cells, cells, np.zeros(len(cells), np.int64), *layers),
+        publish(rows, plants, width, *layers),
+    ):
+        state.mark("biotope.energy", rewritten + (1 - front) * seen.size)
+        state.mark("biotope.energy", shown + front * seen.size)
+        for side in (0, 1):
+            state.mark("biotope.total", changed_cells + side * sums.size)
+    state["biotope.front"][()] = 1 - front
+    state.mark("biotope.front")
+
+
+def publish(rows: Layer, plants: PlantColumns, width: int, *layers: Layer) -> tuple[Layer, Layer, Layer]:
+    """Write the energies of plants to the back side, copy what differs to the front, and correct both sides' sums.
+
+    layers: the species' layers and their sum, back and front, each as one line: written, seen, sums, seen_sums.
+    Returns the numbers of what changed: on the back, on the front, and the cells whose sums did.
+    """
+    compiled = compiled_for(len(rows), PLANTS_MIN, publish_plants)
+    if compiled is None:
+        species, y, x, energy = (column[rows] for column in plants)
+        cells = y.astype(np.int64) * width + x
+        return _publish(species * layers[2].size + cells, cells, np.maximum(energy, 0), *layers)
+    room = [np.empty(len(rows), np.int64) for _ in range(3)]
+    rewritten, shown = compiled(rows, *plants, width, *layers, *room)
+    return room[0][:rewritten], room[1][:shown], room[2][:shown]
+
+
+def _publish(
+    numbers: Layer, cells: Layer, values: Layer, written: Layer, seen: Layer, sums: Layer, seen_sums: Layer
+) -> tuple[Layer, Layer, Layer]:
+    rewritten = numbers[written[numbers] != values]
+    written[numbers] = values
+    before = seen[numbers]
+    changed = np.flatnonzero(values != before)
+    numbers, cells, values = numbers[changed], cells[changed], values[changed]
+    seen[numbers] = values
+    seen_sums[cells] += values - before[changed]
+    sums[cells] = seen_sums[cells]
+    return rewritten, numbers, cells
+
+
+def rebuild(state: State) -> None:
+    """Sum the back side over the species, make it the front, and copy it to the new back side."""
+    energy, total = state["biotope.energy"], state["biotope.total"]
+    old_front = int(state["biotope.front"])
+    back = 1 - old_front
+    np.sum(energy[back], axis=0, out=total[back])
+    changed_cells = np.flatnonzero(energy[old_front].reshape(-1) != energy[back].reshape(-1))
+    changed_sums = np.flatnonzero(total[old_front].reshape(-1) != total[back].reshape(-1))
+    energy[old_front].reshape(-1)[changed_cells] = energy[back].reshape(-1)[changed_cells]
+    total[old_front].reshape(-1)[changed_sums] = total[back].reshape(-1)[changed_sums]
+    state["biotope.front"][()] = back
+    for name, numbers in (("biotope.energy", changed_cells), ("biotope.total", changed_sums)):
+        side = state[name][0].size
+        state.mark(name, numbers)
+        state.mark(name, numbers + side)
+    state.mark("biotope.front")

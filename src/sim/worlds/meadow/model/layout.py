@@ -1,0 +1,131 @@
+"""The fields of a meadow's state, and the numbers that stand for kinds and causes in them.
+
+Positions are cells (x, y); grids are indexed [y, x], so that x is fastest in memory. Row order of the tables means
+nothing: a free row has id 0 and is all zeros, and the lowest free row is used first.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from sim.kernel.schema import Field, Schema, Table
+from sim.worlds.meadow.config.inputs import PARAMETERS
+from sim.worlds.meadow.config.meadow import MeadowConfig
+
+
+class LossCause(enum.IntEnum):
+    """Why a plant last lost energy, hence what it died of when it dies."""
+
+    BACKGROUND = 0
+    REPRODUCTION = 1
+    LINK = 2
+    DEFENCE = 3
+    FEEDING = 4
+
+
+class HeadLoss(enum.IntEnum):
+    """What heads of a swarm died of."""
+
+    STARVATION = 0
+    TOXIN = 1
+    CULL = 2
+
+
+class DrawPhase(enum.IntEnum):
+    """The phase in the key of a random draw; a number is never used for two purposes."""
+
+    PLACEMENT = 0
+    DISPERSAL = 1
+    MOVEMENT = 2
+    MITOSIS = 3
+
+
+class Parameter(enum.IntEnum):
+    """A row of the field parameters; in the order of PARAMETERS."""
+
+    GROWTH = 0
+    LINK_INTERVAL = 1
+    LINK_COST = 2
+    CARRYING_CAPACITY = 3
+    EMISSION = 4
+    SIGNAL_DECAY = 5
+
+
+NEVER_SEEN = -1  # In sight.last_seen.
+
+NEIGHBOURS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # (dx, dy) of the four links of a plant; index + 2 is opposite.
+
+
+def make_schema(config: MeadowConfig) -> Schema:
+    """The schema of a meadow of this size."""
+    height, width = config.grid.height, config.grid.width
+    flora, herbivores = len(config.flora), len(config.herbivores)
+    kinds = [substance.kind for substance in config.substances]
+    maps = (len(config.players), height, width)
+    sight = (
+        Field("sight.last_seen", "i8", maps),  # The tick; NEVER_SEEN at first. The player's number is its place in the
+        Field("sight.plants", "i8", maps),  # configuration. The others: what was in the cell then.
+        Field("sight.food", "i8", maps),
+        Field("sight.others", "i8", maps),
+    )
+    return Schema(
+        Field("tick", "i8", hot=True),
+        Field("seed", "u8"),
+        Field("next_plant_id", "i8", hot=True),  # Ids count from 1 and are never used again.
+        Field("next_swarm_id", "i8", hot=True),
+        Field("next_substance_id", "i8", hot=True),
+        Field("births", "i8", (flora,), hot=True),
+        Field("deaths", "i8", (flora, len(LossCause)), hot=True),  # By cause.
+        Field("defence_cost", "i8", (flora,), hot=True),  # Paid so far.
+        Field("heads_born", "i8", (herbivores,), hot=True),
+        Field("heads_lost", "i8", (herbivores, len(HeadLoss)), hot=True),  # By cause.
+        Field("parameters", "i8", (len(PARAMETERS),)),
+        Field("player_budget", "i8", (herbivores,), hot=True),
+        Field("climate.drought_ticks", "i8"),  # Left.
+        Field("climate.drought_percent", "i8"),  # Taken off growth; above 100 plants lose energy.
+        Table(
+            "plants",
+            Field("energy", "i8", hot=True),
+            Field("loss_cause", "u1", hot=True),
+            Field("last_reproduction", "i8", hot=True),
+            Field("id", "i8"),
+            Field("species", "i4"),
+            Field("x", "i4"),
+            Field("y", "i4"),
+            Field("links", "i8", (len(NEIGHBOURS),)),  # Ids of linked plants by direction; 0 is none.
+            capacity=256,
+        ),
+        Table(
+            "swarms",
+            Field("energy", "i8", hot=True),
+            Field("population", "i8", hot=True),
+            Field("x", "i4", hot=True),
+            Field("y", "i4", hot=True),
+            Field("cooldown", "i4", hot=True),
+            Field("repelled", "i4", hot=True),  # Ticks of random walk left.
+            Field("steer", "u1", hot=True),  # What a player asked for: 1 + stay, east, south, west, north.
+            Field("initial_population", "i8"),
+            Field("id", "i8"),
+            Field("species", "i4"),
+            capacity=16,
+        ),
+        Table(
+            "substances",
+            Field("synthesis", "i8", hot=True),  # Ticks left.
+            Field("aftereffect", "i8", hot=True),  # Ticks left.
+            Field("active", "u1", hot=True),
+            Field("id", "i8"),
+            Field("owner", "i8"),  # Id of a plant.
+            Field("substance", "i4"),  # Its number in the configuration.
+            capacity=16,
+        ),
+        Field("biotope.front", "u1", hot=True),  # Which side of the energy layers phases read.
+        Field("biotope.energy", "i8", (2, flora, height, width)),  # Both sides; plant energy by species.
+        Field("biotope.total", "i8", (2, height, width)),  # Both sides; plant energy in sum.
+        Field("biotope.occupant", "i4", (height, width)),  # Row of the plant in a cell, plus 1; 0 is none.
+        Field("biotope.flow", "i8", (height, width)),  # What draws swarms.
+        Field("biotope.signals", "i8", (kinds.count("signal"), height, width)),  # Concentrations.
+        Field("biotope.toxins", "i8", (kinds.count("toxin"), height, width)),
+        Field("biotope.wind", "i8", (2, height, width)),  # East and south, cells a tick in fixed point.
+        *(sight if config.players else ()),  # Only then, so that a meadow without players is what it always was.
+    )

@@ -1,0 +1,104 @@
+"""Bring swarms into the meadow, take them out, divide them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from sim.kernel.counter_rng import scale_words
+from sim.kernel.state import State
+from sim.worlds.meadow.config.meadow import Grid
+from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.energy_ledger import Flow
+from sim.worlds.meadow.model.layers import Layer
+from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss
+from sim.worlds.meadow.model.table_rows import Rows, add_entities, clear_rows
+
+
+@attrs.define
+class Swarm:
+    """One row of the swarm table, as plain integers: many times faster to compute with, one by one, than array items.
+
+    Attributes: as the columns of the table.
+    """
+
+    energy: int
+    population: int
+    x: int
+    y: int
+    cooldown: int
+    repelled: int
+    steer: int
+    initial_population: int
+    id: int
+    species: int
+
+
+COLUMNS = tuple(field.name for field in attrs.fields(Swarm))
+
+
+def new_swarm(species: int, x: int, y: int, population: int, energy: int) -> Swarm:
+    """A swarm that has no id yet."""
+    return Swarm(energy, population, x, y, 0, 0, 0, population, 0, species)
+
+
+def add_swarms(state: State, swarms: Sequence[Swarm]) -> None:
+    """Add swarms; they get the next ids in the order given."""
+    if swarms:
+        columns = {name: [getattr(swarm, name) for swarm in swarms] for name in COLUMNS if name != "id"}
+        add_entities(state, "swarms", "next_swarm_id", columns, len(swarms))
+
+
+def release_swarm(ground: Ground, species: int, x: int, y: int, population: int, by: str = "release") -> None:
+    """Add a swarm with energy_min for each head. by: the kind of input."""
+    energy = ground.config.herbivores[species].energy_min * population
+    swarm = new_swarm(species, x, y, population, energy)
+    ground.chronicle.swarms_born(by, [swarm], int(ground.state["next_swarm_id"]), [None])
+    add_swarms(ground.state, [swarm])
+    ground.note(Flow.PLACED_SWARMS, energy)
+
+
+def remove_swarms_without_heads(ground: Ground, rows: Rows, loss: HeadLoss) -> None:
+    """Free those of the rows, in ascending id, whose swarm has no heads left, by what took the last ones.
+
+    What energy they had must have been noted.
+    """
+    state = ground.state
+    empty = rows[state["swarms.population"][rows] == 0]
+    ground.chronicle.swarms_died(state, empty, loss)
+    clear_rows(state, "swarms", COLUMNS, empty)
+
+
+def divide_swarm(ground: Ground, row: int) -> None:
+    """Split off a daughter with half of everything, rounded down, in one of the five cells; add her at once."""
+    state = ground.state
+    x, y, species = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species"))
+    cells = ground.cells_around(x, y)
+    word = ground.random.words(DrawPhase.MITOSIS, ground.tick, state["swarms.id"][row])[1]
+    daughter_x, daughter_y = cells[int(scale_words(word, len(cells)))]
+    population, energy = (int(state[f"swarms.{column}"][row]) for column in ("population", "energy"))
+    state.set("swarms.population", row, population - population // 2)
+    state.set("swarms.energy", row, energy - energy // 2)
+    daughter = new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)
+    mother = int(state["swarms.id"][row])
+    ground.chronicle.swarms_born("split", [daughter], int(state["next_swarm_id"]), [mother])
+    add_swarms(state, [daughter])
+
+
+def heads_by_plant(state: State, species: int) -> Layer:
+    """How many heads of a species are where each plant stands: (rows of the plants' table,) int64."""
+    mine = np.flatnonzero((state["swarms.species"] == species) & (state["swarms.id"] != 0))
+    plants = state["biotope.occupant"][state["swarms.y"][mine], state["swarms.x"][mine]]
+    heads = np.zeros(1 + state.count("plants"), np.int64)  # The first one is for where none stands.
+    np.add.at(heads, plants, state["swarms.population"][mine])
+    return heads[1:]
+
+
+def count_heads(state: State, rows: Rows, grid: Grid) -> Layer:
+    """How many heads the swarms of these rows have in each cell: (height, width) int64."""
+    heads = np.zeros(grid.height * grid.width, np.int64)
+    cells = state["swarms.y"][rows].astype(np.int64) * grid.width + state["swarms.x"][rows]
+    np.add.at(heads, cells, state["swarms.population"][rows])
+    return heads.reshape(grid.height, grid.width)

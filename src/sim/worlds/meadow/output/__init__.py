@@ -1,0 +1,1 @@
+"""Telemetry and events of the meadow. No step reads them."""

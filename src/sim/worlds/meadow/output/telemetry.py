@@ -1,0 +1,60 @@
+"""The figures of a tick: populations, energies, births and deaths so far, by species and cause.
+
+Counts are whole numbers; energies are decimals, exact, since 1/65536 units below 2**53 have a double of their own.
+Births, deaths, costs and losses are sums since tick 0, so that any two rows give what happened between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.fixed_point import to_number
+from sim.kernel.state import State
+from sim.worlds.meadow.config.meadow import MeadowConfig
+from sim.worlds.meadow.model.layout import HeadLoss, LossCause
+
+
+def make_row(state: State, config: MeadowConfig) -> dict[str, int | float]:
+    """The row of the present tick, by column."""
+    return dict(_figures(state, config))
+
+
+def _figures(state: State, config: MeadowConfig) -> Iterator[tuple[str, int | float]]:
+    for table, names, amount in (
+        ("plants", [flora.name for flora in config.flora], None),
+        ("swarms", [herbivore.name for herbivore in config.herbivores], "swarms.population"),
+    ):
+        species = state[f"{table}.species"]
+        count = np.bincount(species, minlength=len(names))
+        count[:1] -= np.count_nonzero(state[f"{table}.id"] == 0)  # A free row is all zeros, and of species 0 so far.
+        energy = _sums(state[f"{table}.energy"], species, len(names))
+        heads = _sums(state[amount], species, len(names)) if amount else None
+        for index, name in enumerate(names):
+            yield f"{table}.{name}", int(count[index])
+            yield f"{table}_energy.{name}", to_number(int(energy[index]))
+            if heads is not None:
+                yield f"heads.{name}", int(heads[index])
+    for index, flora in enumerate(config.flora):
+        yield f"births.{flora.name}", int(state["births"][index])
+        for cause in LossCause:
+            yield f"deaths.{flora.name}.{cause.name.lower()}", int(state["deaths"][index, cause])
+        yield f"defence_cost.{flora.name}", to_number(int(state["defence_cost"][index]))
+    for index, herbivore in enumerate(config.herbivores):
+        yield f"heads_born.{herbivore.name}", int(state["heads_born"][index])
+        for loss in HeadLoss:
+            yield f"heads_lost.{herbivore.name}.{loss.name.lower()}", int(state["heads_lost"][index, loss])
+    if config.substances:
+        active = np.flatnonzero(state["substances.active"] != 0)
+        running = np.bincount(state["substances.substance"][active], minlength=len(config.substances))
+        for index, substance in enumerate(config.substances):
+            yield f"active.{substance.name}", int(running[index])
+
+
+def _sums(values: npt.NDArray[np.int64], species: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int64]:
+    """Sums by species; exact, which bincount's weights, being floats, are not."""
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, species, values)
+    return sums

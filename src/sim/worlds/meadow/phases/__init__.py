@@ -1,0 +1,1 @@
+"""The phases of a meadow step, one module each."""

@@ -1,0 +1,225 @@
+"""Phase inputs: what players and scenarios send, checked, sorted canonically and carried out.
+
+An input is a dict with a kind and the keys of INPUT_KEYS:
+    {"kind": "plant", "species": 0, "x": 3, "y": 4}                     a seedling, if the cell is free
+    {"kind": "release", "species": 0, "x": 3, "y": 4, "population": 9}  a swarm with energy_min for each head
+    {"kind": "wind", "east": 65536, "south": 0}                         everywhere: cells a tick, in 1/65536
+    {"kind": "gust", "x": 3, "y": 4, "radius": 2, "east": 0, "south": 65536}   in the cells at most radius away
+    {"kind": "drought", "ticks": 100, "percent": 60}                    so much less growth; 0 ticks ends one
+    {"kind": "cull", "species": 0, "x": 3, "y": 4, "radius": 2, "percent": 50}  heads and energy of the swarms there
+    {"kind": "set", "parameter": 0, "value": 6553600}                   by number, see PARAMETERS
+and from players:
+    {"kind": "steer", "swarm": 7, "direction": 1}                       0 stay, 1 east, 2 south, 3 west, 4 north
+    {"kind": "split", "swarm": 7}                                       divide a swarm, for split_cost
+    {"kind": "spawn", "species": 0, "x": 3, "y": 4, "population": 9}    in sight of a swarm, for spawn_cost a head
+All values are whole numbers. The inputs of one tick are sorted by kind and values, so that their order means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sim.kernel.registry import InputSource
+from sim.worlds.meadow.config.inputs import INPUT_KEYS, PARAMETERS, ScheduledInput, fixed_bounds
+from sim.worlds.meadow.config.meadow import SIDE_CELLS_MAX, WIND_MAX, MeadowConfig
+from sim.worlds.meadow.config.species import POPULATION_MAX, TICKS_MAX
+from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.energy_ledger import Flow
+from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss
+from sim.worlds.meadow.model.plants import add_plants
+from sim.worlds.meadow.model.swarms import divide_swarm, release_swarm, remove_swarms_without_heads
+from sim.worlds.meadow.model.table_rows import Rows, rows_by_id
+
+DROUGHT_PERCENT_MAX = 200
+SWARM_ID_MAX = (1 << 48) - 1  # What the random numbers' keys can count.
+
+_KINDS = list(INPUT_KEYS)
+
+
+def run_inputs(ground: Ground, inputs: Any) -> None:
+    """The whole phase; the tick begins here. Raises ValueError for an input that cannot be; nothing has changed then."""
+    state = ground.state
+    checked = sorted(_check(ground.config, item) for item in inputs or ())
+    state.set("tick", 0, ground.tick + 1)
+    ground.chronicle.begin()
+    for kind_index, *values in checked:
+        match _KINDS[kind_index], values:
+            case "plant", [species, x, y]:
+                _plant(ground, species, x, y)
+            case "release", [species, x, y, population]:
+                release_swarm(ground, species, x, y, population)
+            case "wind", [east, south]:
+                _blow(ground, slice(None), slice(None), east, south)
+            case "gust", [x, y, radius, east, south]:
+                _blow(ground, _around(y, radius), _around(x, radius), east, south)
+            case "drought", [ticks, percent]:
+                state.set("climate.drought_ticks", 0, ticks)
+                state.set("climate.drought_percent", 0, percent if ticks else 0)
+            case "cull", [species, x, y, radius, percent]:
+                _cull(ground, _swarms_near(ground, species, x, y, radius), percent)
+            case "set", [parameter, value]:
+                state.set("parameters", parameter, value)
+            case "steer" | "split" as kind, [swarm_id, *rest]:
+                _command(ground, kind, swarm_id, *rest)
+            case "spawn", [species, x, y, population]:
+                _spawn(ground, species, x, y, population)
+    for species, player in ground.players.items():
+        budget = int(state["player_budget"][species]) + player.income
+        state.set("player_budget", species, min(budget, player.budget_max))
+
+
+def _plant(ground: Ground, species: int, x: int, y: int) -> None:
+    if ground.state["biotope.occupant"][y, x] == 0:
+        energy = ground.config.flora[species].base_energy
+        seedling = [np.array([value], dtype=np.int64) for value in (species, x, y, energy)]
+        ground.chronicle.plants_born(int(ground.state["next_plant_id"]), seedling[:3], None)
+        add_plants(ground.state, *seedling)
+        ground.note(Flow.PLACED_PLANTS, energy)
+
+
+def _around(centre: int, radius: int) -> slice:
+    return slice(max(0, centre - radius), centre + radius + 1)
+
+
+def _blow(ground: Ground, rows: slice, columns: slice, east: int, south: int) -> None:
+    wind = ground.state["biotope.wind"]
+    cells = np.arange(wind[0].size).reshape(wind[0].shape)[rows, columns].reshape(-1)
+    for side, part in enumerate((east, south)):
+        wind[side, rows, columns] = part
+        ground.state.mark("biotope.wind", side * wind[0].size + cells)
+
+
+def _swarms_near(ground: Ground, species: int, x: int, y: int, radius: int) -> Rows:
+    """Rows of the swarms of a species that are at most radius cells away, in x and in y, in ascending id."""
+    state = ground.state
+    rows = rows_by_id(state, "swarms")
+    near = (abs(state["swarms.x"][rows] - x) <= radius) & (abs(state["swarms.y"][rows] - y) <= radius)
+    found: Rows = rows[near & (state["swarms.species"][rows] == species)]
+    return found
+
+
+def _cull(ground: Ground, rows: Rows, percent: int) -> None:
+    state = ground.state
+    heads, energy = state["swarms.population"][rows], state["swarms.energy"][rows]
+    lost = heads * percent // 100
+    # Whole units first: energy times heads may be more than int64 holds.
+    taken = energy // heads * lost + energy % heads * lost // heads
+    state.set("swarms.population", rows, heads - lost)
+    state.set("swarms.energy", rows, energy - taken)
+    ground.note(Flow.CULL, taken)
+    for row, count in zip(rows.tolist(), lost.tolist(), strict=True):
+        place = int(state["swarms.species"][row]) * len(HeadLoss) + HeadLoss.CULL
+        state["heads_lost"].reshape(-1)[place] += count
+        state.mark("heads_lost", place)
+    ground.chronicle.heads_lost(state, rows, lost, HeadLoss.CULL)
+    remove_swarms_without_heads(ground, rows, HeadLoss.CULL)
+
+
+def _command(ground: Ground, kind: str, swarm_id: int, direction: int = 0) -> None:
+    """A player's word to one of his swarms; to another's, or to nobody, it does nothing."""
+    state = ground.state
+    found = np.flatnonzero(state["swarms.id"] == swarm_id)
+    species = int(state["swarms.species"][found[0]]) if swarm_id and len(found) else -1
+    player = ground.players.get(species)
+    if player is None:
+        return
+    row = int(found[0])
+    if kind == "steer":
+        state.set("swarms.steer", row, 1 + direction)
+    elif state["swarms.population"][row] >= 2 and _pay(ground, species, player.split_cost):
+        divide_swarm(ground, row)
+
+
+def _spawn(ground: Ground, species: int, x: int, y: int, population: int) -> None:
+    player = ground.players.get(species)
+    if player is None or not len(_swarms_near(ground, species, x, y, player.sight)):
+        return
+    if _pay(ground, species, player.spawn_cost * population):
+        release_swarm(ground, species, x, y, population, by="spawn")
+
+
+def _pay(ground: Ground, species: int, cost: int) -> bool:
+    budget = int(ground.state["player_budget"][species])
+    if budget < cost:
+        return False
+    ground.state.set("player_budget", species, budget - cost)
+    return True
+
+
+def is_input(config: MeadowConfig, item: Any) -> bool:
+    """Whether run_inputs takes it."""
+    try:
+        _check(config, item)
+    except ValueError:
+        return False
+    return True
+
+
+def _check(config: MeadowConfig, item: Any) -> tuple[int, ...]:
+    """An input as integers: the kind's number, then the values in the order of INPUT_KEYS."""
+    if not isinstance(item, Mapping) or item.get("kind") not in _KINDS:
+        raise ValueError(f"{item!r} is no input of a meadow; its kind is one of {', '.join(INPUT_KEYS)}")
+    kind = item["kind"]
+    if set(item) != {"kind", *INPUT_KEYS[kind]}:
+        raise ValueError(f"input {item!r}: the keys kind, {', '.join(INPUT_KEYS[kind])} were expected")
+    values = []
+    for key in INPUT_KEYS[kind]:
+        value, (low, high) = item[key], _bounds(config, kind, key, item)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+            raise ValueError(f"input {item!r}: {key} is a whole number from {low} to {high}")
+        values.append(int(value))
+    return (_KINDS.index(kind), *values)
+
+
+def _bounds(config: MeadowConfig, kind: str, key: str, item: Mapping[str, Any]) -> tuple[int, int]:
+    """From what to what a value may be."""
+    match key:
+        case "species":
+            return 0, len(config.flora if kind == "plant" else config.herbivores) - 1
+        case "x":
+            return 0, config.grid.width - 1
+        case "y":
+            return 0, config.grid.height - 1
+        case "east" | "south":
+            return -WIND_MAX << 16, WIND_MAX << 16
+        case "percent":
+            return 0, DROUGHT_PERCENT_MAX if kind == "drought" else 100
+        case "value":
+            return fixed_bounds(list(PARAMETERS.values())[item["parameter"]])
+    return {
+        "population": (1, POPULATION_MAX),
+        "radius": (0, SIDE_CELLS_MAX),
+        "ticks": (0, TICKS_MAX),
+        "parameter": (0, len(PARAMETERS) - 1),
+        "swarm": (1, SWARM_ID_MAX),
+        "direction": (0, len(NEIGHBOURS)),
+    }[key]
+
+
+def schedule(config: MeadowConfig) -> InputSource:
+    """What the scenario sends: from a tick to the inputs that lead to it."""
+    prepared = [(item, _as_input(config, item)) for item in config.inputs]
+
+    def inputs_at(tick: int) -> list[dict[str, Any]]:
+        return [sent for item, sent in prepared if _is_due(item, tick)]
+
+    return inputs_at
+
+
+def _is_due(item: ScheduledInput, tick: int) -> bool:
+    if tick < item.tick or (item.until is not None and tick > item.until):
+        return False
+    return tick == item.tick or (item.every is not None and (tick - item.tick) % item.every == 0)
+
+
+def _as_input(config: MeadowConfig, item: ScheduledInput) -> dict[str, Any]:
+    values = {key: getattr(item, key) for key in INPUT_KEYS[item.kind]}
+    if "species" in values:
+        find = config.flora_index if item.kind == "plant" else config.herbivore_index
+        values["species"] = find(values["species"])
+    if "parameter" in values:
+        values |= {"parameter": list(PARAMETERS).index(values["parameter"]), "value": item.sent_value}
+    return {"kind": item.kind, **values}

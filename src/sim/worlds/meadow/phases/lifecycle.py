@@ -1,0 +1,140 @@
+"""Phase lifecycle: growth, reproduction, death of plants, and the growth of mycorrhizal links.
+
+For each plant in ascending id:
+    growth         energy = min(energy + step, max_energy), where step = floor(base_energy × growth_percent / 100),
+                   then floor(step × parameter growth / 100) and, in a drought,
+                   floor(step × (100 - drought_percent) / 100); never below 0. A plant that loses energy by it gets
+                   the loss cause background.
+    reproduction   if tick - last_reproduction >= reproduction_interval and energy - seed_cost >= survival_threshold:
+                   dispersal.py picks a cell. Outside or occupied: nothing happens, at no cost. Else a seedling with
+                   base_energy is born there, the parent pays seed_cost (loss cause reproduction), and both have
+                   reproduced at this tick.
+    death          energy < survival_threshold: the plant leaves table, index and layers; its cell is free for the seed
+                   of a plant with a higher id in the same tick.
+Then, at each multiple of the parameter link_interval, mycorrhiza.py; then the energy layers are rebuilt.
+
+The passes below do this for all plants at once. That gives the same as going from plant to plant because a plant's
+death depends on its own growth alone (a reproduction that would kill is not tried), so that who dies is known before
+any seed falls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.kernel.fixed_point import ONE
+from sim.kernel.state import State
+from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.energy_ledger import Flow
+from sim.worlds.meadow.model.layers import rebuild_at
+from sim.worlds.meadow.model.layout import DrawPhase, LossCause, Parameter
+from sim.worlds.meadow.model.loops import grow_plants
+from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
+from sim.worlds.meadow.model.plants import add_plants, plant_cells, remove_plants
+from sim.worlds.meadow.model.table_rows import in_order_of_id
+from sim.worlds.meadow.phases.dispersal import wind_shift
+from sim.worlds.meadow.phases.mycorrhiza import grow_links
+
+
+def run_lifecycle(ground: Ground) -> None:
+    """The whole phase."""
+    state = ground.state
+    dying, parents = (in_order_of_id(state, "plants", rows) for rows in _grow(ground))
+    mothers, *seedlings = _reproduce(ground, dying, parents)
+    ground.note(Flow.DEAD_PLANTS, state["plants.energy"][dying])
+    ground.chronicle.plants_died(state, dying)
+    left = plant_cells(state, dying)
+    remove_plants(state, dying)
+    ground.note(Flow.SEEDLINGS, seedlings[-1])
+    ground.chronicle.plants_born(int(state["next_plant_id"]), seedlings[:3], mothers)
+    add_plants(state, *seedlings)
+    if ground.tick % ground.parameter(Parameter.LINK_INTERVAL) == 0:
+        grow_links(ground)
+    rebuild_at(state, np.flatnonzero(state["plants.id"] != 0), left)
+    _pass_drought(state)
+
+
+def _grow(ground: Ground) -> tuple[Values, Values]:
+    """Growth; rows of the plants that die of it, and of those that try to reproduce."""
+    state, flora = ground.state, ground.flora
+    growth = ground.parameter(Parameter.GROWTH)  # In Python's integers: the product may be more than int64 holds.
+    step = np.array([one * growth // (100 * ONE) for one in flora.growth.tolist()], np.int64)
+    if state["climate.drought_ticks"] > 0:
+        step = step * (100 - int(state["climate.drought_percent"])) // 100
+    energy, species, ids, last = (state[f"plants.{name}"] for name in ("energy", "species", "id", "last_reproduction"))
+    bounds = (flora.max_energy, flora.survival_threshold, flora.seed_cost, flora.reproduction_interval)
+    before = energy.copy()
+    changed, dying, parents = grow(energy, species, ids, last, ground.tick, step, *bounds)
+    state.mark("plants.energy", changed)
+    before, after = before[changed], energy[changed]
+    state.set("plants.loss_cause", changed[after < before], LossCause.BACKGROUND)
+    ground.note(Flow.GROWTH, np.maximum(after - before, 0))
+    ground.note(Flow.DROUGHT, np.maximum(before - after, 0))
+    return dying, parents
+
+
+def grow(
+    energy: Values, species: Values, ids: Values, last: Values, tick: int, step: Values, *bounds: Values
+) -> tuple[Values, Values, Values]:
+    """Let the plants of a table grow; rows of those that changed, that die of it, and that try to reproduce.
+
+    energy, species, ids, last: columns, energy to be written, last of the last reproduction. A free row stays as it is.
+    step, bounds: by species: what it grows, its most energy, survival threshold, seed cost, reproduction interval.
+    """
+    compiled = compiled_for(len(energy), PLANTS_MIN, grow_plants)
+    if compiled is not None:
+        room = np.empty((3, len(energy)), np.int64)
+        counts = compiled(energy, species, ids, last, tick, step, *bounds, *room)
+        changed, dying, parents = (rows[:count] for rows, count in zip(room, counts, strict=True))
+        return changed, dying, parents
+    energy_max, threshold, seed_cost, interval = bounds
+    living = ids != 0
+    grown = energy + step[species]
+    np.clip(grown, 0, energy_max[species], out=grown)
+    changed = np.flatnonzero((grown != energy) & living)
+    energy[changed] = grown[changed]
+    least = threshold[species]
+    may = (tick - last >= interval[species]) & living
+    if may.any():
+        may &= energy - seed_cost[species] >= least
+    return changed, np.flatnonzero((energy < least) & living), np.flatnonzero(may)
+
+
+def _reproduce(ground: Ground, dying: Values, parents: Values) -> tuple[Values, ...]:
+    """Let parents pay; return the parents' ids in their order, and species, x, y and energy of the seedlings.
+
+    dying: rows of the plants that die of their growth in this tick. parents: of those that try, in ascending id.
+    """
+    state, flora, grid, tick = ground.state, ground.flora, ground.config.grid, ground.tick
+    if not len(parents):
+        return (parents,) * 5
+    ids, species = state["plants.id"], state["plants.species"][parents]
+    words = ground.random.words(DrawPhase.DISPERSAL, tick, ids[parents])
+    offsets = flora.rings.pick(words, flora.seed_distance_min[species], flora.seed_distance_max[species])
+    bound = flora.seed_distance_max[species]
+    x, y = state["plants.x"][parents], state["plants.y"][parents]
+    east, south = wind_shift(state, x, y, ground.config.dispersal.flight_ticks)
+    x, y = x + offsets[:, 0] + np.clip(east, -bound, bound), y + offsets[:, 1] + np.clip(south, -bound, bound)
+    inside = (x >= 0) & (x < grid.width) & (y >= 0) & (y < grid.height)
+    parents, species, x, y = (values[inside] for values in (parents, species, x, y))
+    # A cell is free for a seed if nobody stands there, or somebody who dies before it is the parent's turn.
+    gone_at = np.full(state.count("plants") + 1, np.iinfo(np.int64).max)  # By row + 1: the id whose turn it then is.
+    gone_at[dying + 1] = ids[dying]
+    gone_at[0] = -1
+    free = gone_at[state["biotope.occupant"][y, x]] < ids[parents]
+    parents, species, x, y = (values[free] for values in (parents, species, x, y))
+    # Of several seeds for one cell the first parent's falls; unique gives the first place of each cell.
+    _, first = np.unique(y * grid.width + x, return_index=True)
+    first.sort()
+    parents, species, x, y = (values[first] for values in (parents, species, x, y))
+    state.set("plants.energy", parents, state["plants.energy"][parents] - flora.seed_cost[species])
+    state.set("plants.loss_cause", parents, LossCause.REPRODUCTION)
+    state.set("plants.last_reproduction", parents, tick)
+    ground.note(Flow.SEEDS, flora.seed_cost[species])
+    return ids[parents], species.astype(np.int64), x, y, flora.base_energy[species]
+
+
+def _pass_drought(state: State) -> None:
+    left = int(state["climate.drought_ticks"])
+    if left > 0:
+        state.set("climate.drought_ticks", 0, left - 1)

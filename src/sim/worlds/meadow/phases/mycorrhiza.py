@@ -1,0 +1,59 @@
+"""Grow mycorrhizal links: pairs of neighbouring plants share roots, for a price that both pay.
+
+Plants are taken in the order of (y, x); with one plant a cell that is a total order, the same as (y, x, species, id).
+Each looks at its forward neighbours, first (1, 0), then (0, 1). Two plants link if they are not linked yet, neither
+has a new link in this pass, they are of one species (or links.between_species), and both stay at or above their
+survival threshold after paying the parameter link_cost (loss cause link).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.energy_ledger import Flow
+from sim.worlds.meadow.model.layout import NEIGHBOURS, LossCause, Parameter
+from sim.worlds.meadow.model.plants import link_plants
+
+
+def grow_links(ground: Ground) -> None:
+    """One pass over all plants."""
+    state, cost = ground.state, ground.parameter(Parameter.LINK_COST)
+    pairs = _possible_pairs(ground, cost)
+    taken: set[int] = set()  # Only asked for membership; never iterated, so that its order means nothing.
+    chosen: list[tuple[int, int, int]] = []
+    for row, neighbour, direction in pairs:
+        if row not in taken and neighbour not in taken:
+            taken.update((row, neighbour))
+            chosen.append((row, neighbour, direction))
+    if not chosen:
+        return
+    link_plants(state, chosen)
+    payers = np.array([row for pair in chosen for row in pair[:2]], dtype=np.int64)
+    ground.chronicle.linked(state, payers[::2], payers[1::2])
+    state.set("plants.energy", payers, state["plants.energy"][payers] - cost)
+    state.set("plants.loss_cause", payers, LossCause.LINK)
+    ground.note(Flow.LINKS, cost * len(payers))
+
+
+def _possible_pairs(ground: Ground, cost: int) -> list[tuple[int, int, int]]:
+    """(row, row of the neighbour, direction) of all pairs that could link, in the order in which they may."""
+    state, grid = ground.state, ground.config.grid
+    occupant, links, species = state["biotope.occupant"], state["plants.links"], state["plants.species"]
+    can_pay = state["plants.energy"] - cost >= ground.flora.survival_threshold[species]
+    y, x = np.nonzero(occupant)  # In the order of (y, x).
+    rows = occupant[y, x] - 1
+    found: list[tuple[npt.NDArray[np.int64], ...]] = []
+    for direction, (dx, dy) in enumerate(NEIGHBOURS[:2]):
+        inside = (x + dx < grid.width) & (y + dy < grid.height)
+        neighbours = np.full(len(rows), -1)
+        neighbours[inside] = occupant[y[inside] + dy, x[inside] + dx] - 1
+        possible = (neighbours >= 0) & can_pay[rows] & can_pay[neighbours] & (links[rows, direction] == 0)
+        if not ground.config.links.between_species:
+            possible &= species[rows] == species[neighbours]
+        place = np.flatnonzero(possible)
+        found.append((place * 2 + direction, rows[place], neighbours[place], np.full(len(place), direction)))
+    turn, *columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.argsort(turn, kind="stable")
+    return list(zip(*(column[order].tolist() for column in columns), strict=True))

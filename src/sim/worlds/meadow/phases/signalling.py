@@ -1,0 +1,217 @@
+"""Phase signalling: plants begin defences, pay for them, emit substances; toxins act on swarms; signals spread.
+
+    orphans        substances whose owner is dead are removed.
+    triggers       for each plant in ascending id and each rule of its species, in the order of the configuration: if the
+                   condition holds (see triggers.py), the plant's substance is triggered in this tick, and begun, with
+                   synthesis_ticks to go, if the plant has none.
+    synthesis      triggered and inactive: synthesis falls by 1 to 0; at 0 it becomes active, with aftereffect_ticks.
+    aftereffect    active before: triggered: aftereffect = aftereffect_ticks; else, unless irreversible: removed at 0,
+                   else aftereffect falls by 1.
+    upkeep         active, in ascending id: triggered or irreversible: the plant pays min(energy_cost, its energy); else
+                   it pays energy_cost, unless it would fall below its survival threshold: then the substance is
+                   removed. Loss cause defence. A plant below its threshold dies in its next lifecycle.
+    emission       amount = floor(parameter emission × strength). A toxin: its layer, rebuilt each tick, holds amount at
+                   the plant, at most 1. A signal: floor(amount / (links + 1)) for each linked neighbour's cell, the rest
+                   for its own; a concentration stays at most CONCENTRATION_MAX.
+    toxins         for each swarm and each toxin of concentration c in its cell: floor(lethality × c × population) heads
+                   die, with energy_min each or what there is; repelled for repellence ticks at least. A swarm without
+                   heads is removed.
+    signals        spread as transport.py says.
+
+Units: 1/65536 for energy and concentrations, whole ticks and heads. Everything is judged by what was true when the phase
+began, so that the order of plants decides ids only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.fixed_point import ONE, PLACES, multiply
+from sim.kernel.state import State
+from sim.worlds.meadow.config.conditions import CONCENTRATION_MAX
+from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.energy_ledger import Flow
+from sim.worlds.meadow.model.layers import write_energy
+from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
+from sim.worlds.meadow.model.plants import Stand, plant_cells
+from sim.worlds.meadow.model.swarms import remove_swarms_without_heads
+from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, write_changed
+from sim.worlds.meadow.output.events import ACTIVE, BEGUN, ENDED
+from sim.worlds.meadow.phases.transport import spread_signals
+from sim.worlds.meadow.phases.triggers import Firing, fire_rules
+
+_COLUMNS = ("synthesis", "aftereffect", "active", "id", "owner", "substance")
+
+
+def run_signalling(ground: Ground) -> None:
+    """The whole phase."""
+    state = ground.state
+    if not ground.config.substances:
+        return
+    stand = Stand.of(state, ground.defended)  # No other plant has a substance.
+    _remove_orphans(ground, stand)
+    firing = fire_rules(ground, stand)
+    _begin_substances(ground, firing)
+    triggered = _advance(ground, firing)
+    paying = _pay_upkeep(ground, triggered, stand)
+    signals = _emit(ground, paying, stand)
+    if state["biotope.toxins"].size:
+        _poison(ground)
+    if signals.size:
+        write_changed(state, "biotope.signals", spread_signals(ground, signals))
+
+
+def _remove_orphans(ground: Ground, stand: Stand) -> None:
+    rows = rows_by_id(ground.state, "substances")
+    orphans = rows[stand.find(ground.state["substances.owner"][rows]) < 0]
+    ground.chronicle.substances(ENDED, ground.state, orphans, "owner_died")
+    clear_rows(ground.state, "substances", _COLUMNS, orphans)
+
+
+def _begin_substances(ground: Ground, firing: Firing) -> None:
+    owners, numbers = firing.begun()
+    synthesis = np.array([substance.synthesis_ticks for substance in ground.config.substances], np.int64)
+    columns = {"synthesis": synthesis[numbers], "owner": owners, "substance": numbers}
+    if len(owners):
+        rows = add_entities(ground.state, "substances", "next_substance_id", columns, len(owners))
+        ground.chronicle.substances(BEGUN, ground.state, rows)
+
+
+def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
+    """Synthesis and aftereffect; returns which rows of the table are triggered, (rows of the table,) bool."""
+    state, substances = ground.state, ground.config.substances
+    rows = rows_by_id(state, "substances")
+    number = state["substances.substance"][rows]
+    triggered = firing.is_triggered(state["substances.owner"][rows], number)
+    was_active = state["substances.active"][rows] != 0
+    aftereffect_ticks = np.array([substance.aftereffect_ticks for substance in substances], np.int64)[number]
+    irreversible = np.array([substance.irreversible for substance in substances])[number]
+    synthesis = state["substances.synthesis"][rows]
+    synthesis = np.where(triggered & ~was_active, np.maximum(synthesis - 1, 0), synthesis)
+    activated = triggered & ~was_active & (synthesis == 0)
+    left = state["substances.aftereffect"][rows]
+    fading = was_active & ~triggered & ~irreversible
+    removed = fading & (left == 0)
+    left = np.where(activated | (was_active & triggered), aftereffect_ticks, left - (fading & ~removed))
+    state.set("substances.synthesis", rows, synthesis)
+    state.set("substances.aftereffect", rows, left)
+    state.set("substances.active", rows, was_active | activated)
+    by_row = np.zeros(state.count("substances"), np.bool_)
+    by_row[rows] = triggered
+    ground.chronicle.substances(ACTIVE, state, rows[activated])
+    ground.chronicle.substances(ENDED, state, rows[removed], "faded")
+    clear_rows(state, "substances", _COLUMNS, rows[removed])
+    return by_row
+
+
+def _pay_upkeep(ground: Ground, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
+    """Let owners pay for active substances; returns the rows of those that emit, in ascending id."""
+    state, substances = ground.state, ground.config.substances
+    rows = rows_by_id(state, "substances")
+    rows = rows[state["substances.active"][rows] != 0]
+    plants = stand.find(state["substances.owner"][rows])
+    number = state["substances.substance"][rows]
+    cost = np.array([substance.energy_cost for substance in substances], np.int64)[number]
+    must = triggered[rows] | np.array([substance.irreversible for substance in substances])[number]
+    threshold = ground.flora.survival_threshold[state["plants.species"][plants]]
+    emits = np.ones(len(rows), np.bool_)
+    for turn in _turns(plants):  # Each plant at most once a turn, its substances in ascending id.
+        energy = state["plants.energy"][plants[turn]]
+        can = must[turn] | (energy - cost[turn] >= threshold[turn])
+        paid = np.where(can, np.minimum(cost[turn], energy), 0)
+        emits[turn] = can
+        payers = plants[turn][paid > 0]
+        state.set("plants.energy", payers, (energy - paid)[paid > 0])
+        state.set("plants.loss_cause", payers, LossCause.DEFENCE)
+        by_flora = state["defence_cost"].copy()
+        np.add.at(by_flora, state["plants.species"][payers], paid[paid > 0])
+        write_changed(state, "defence_cost", by_flora)
+        write_energy(state, *plant_cells(state, payers), state["plants.energy"][payers])
+        ground.note(Flow.DEFENCE, paid)
+    ground.chronicle.substances(ENDED, state, rows[~emits], "unpaid")
+    clear_rows(state, "substances", _COLUMNS, rows[~emits])
+    emitting: Values = rows[emits]
+    return emitting
+
+
+def _turns(plants: Values) -> list[Values]:
+    """Places in plants, split so that no plant is twice in one part and the first places come first."""
+    order = np.argsort(plants, kind="stable")
+    ordered = plants[order]
+    first = np.searchsorted(ordered, ordered)  # Where the run of the same plant begins.
+    rank = np.empty(len(plants), np.int64)
+    rank[order] = np.arange(len(plants)) - first
+    return [np.flatnonzero(rank == turn) for turn in range(int(rank.max(initial=-1)) + 1)]
+
+
+def _emit(ground: Ground, rows: Values, stand: Stand) -> Values:
+    """Rebuild the toxin layers; returns the signal layers with what was added: (signals, height, width) int64."""
+    state, config = ground.state, ground.config
+    emission = ground.parameter(Parameter.EMISSION)
+    toxins: list[tuple[Values, int]] = []  # Of each layer: cells, and the concentration there.
+    signals = state["biotope.signals"].copy()
+    number, plants = state["substances.substance"][rows], stand.find(state["substances.owner"][rows])
+    for index, (substance, layer) in enumerate(zip(config.substances, config.layers, strict=True)):
+        owners = plants[number == index]
+        _, y, x = plant_cells(state, owners)
+        amount = multiply(emission, substance.strength)
+        if substance.kind == "toxin":
+            toxins.append((y.astype(np.int64) * config.grid.width + x, min(amount, ONE)))
+            continue
+        linked = state["plants.links"][owners] != 0
+        count = linked.sum(axis=1)
+        share = amount // (count + 1)
+        np.add.at(signals[layer], (y, x), amount - count * share)
+        touched = [(y, x)]
+        for direction, (dx, dy) in enumerate(NEIGHBOURS):
+            with_link = linked[:, direction]
+            touched.append((y[with_link] + dy, x[with_link] + dx))
+            np.add.at(signals[layer], touched[-1], share[with_link])
+        for cells in touched:
+            signals[layer][cells] = np.minimum(signals[layer][cells], CONCENTRATION_MAX * ONE)
+    _rebuild_toxins(state, toxins)
+    return signals
+
+
+def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
+    """Put these concentrations into the layers, which hold nothing else. There are few such cells, before and after."""
+    for layer, (cells, amount) in enumerate(emitted):
+        toxins = state["biotope.toxins"][layer].reshape(-1)
+        before = np.flatnonzero(toxins != 0)
+        looked_at = np.concatenate([before, cells])
+        old = toxins[looked_at]
+        toxins[before] = 0
+        toxins[cells] = amount
+        state.mark("biotope.toxins", looked_at[toxins[looked_at] != old] + layer * toxins.size)
+
+
+def _poison(ground: Ground) -> None:
+    """Let toxins kill and repel."""
+    state, config = ground.state, ground.config
+    rows = rows_by_id(state, "swarms")
+    species = state["swarms.species"][rows]
+    cells = (state["swarms.y"][rows], state["swarms.x"][rows])
+    energy_min = np.array([herbivore.energy_min for herbivore in config.herbivores], np.int64)[species]
+    heads, energy = state["swarms.population"][rows], state["swarms.energy"][rows]
+    repelled, before = state["swarms.repelled"][rows].astype(np.int64), heads.sum()
+    killed = np.zeros_like(heads)
+    for substance, layer in zip(config.substances, config.layers, strict=True):
+        if substance.kind == "toxin":
+            concentration = np.where(heads > 0, state["biotope.toxins"][layer][cells], 0)
+            casualties = np.minimum((substance.lethality * concentration * heads) >> 2 * PLACES, heads)
+            lost = np.minimum(energy, casualties * energy_min)
+            heads, energy, killed = heads - casualties, energy - lost, killed + casualties
+            repelled = np.where(concentration > 0, np.maximum(repelled, substance.repellence), repelled)
+            ground.note(Flow.POISON, lost)
+    if heads.sum() != before:
+        energy_left = energy[heads == 0]
+        ground.note(Flow.POISON, energy_left)
+        state.set("swarms.population", rows, heads)
+        state.set("swarms.energy", rows, np.where(heads == 0, 0, energy))
+        lost_heads = state["heads_lost"].copy()
+        np.add.at(lost_heads[:, HeadLoss.TOXIN], species, killed)
+        write_changed(state, "heads_lost", lost_heads)
+        ground.chronicle.heads_lost(state, rows, killed, HeadLoss.TOXIN)
+    state.set("swarms.repelled", rows, repelled)
+    remove_swarms_without_heads(ground, rows, HeadLoss.TOXIN)

@@ -1,0 +1,71 @@
+"""How signals spread: carried by the wind, blurred, decaying.
+
+    upwind     new[y, x] = old[y - south, x - east], with the wind of cell (x, y), each part rounded to
+               floor(wind + 1/2) cells; 0 if that is outside (semi-Lagrangian, one cell, no interpolation).
+    blur       new[y, x] = floor(sum over dy, dx of w[dy] × w[dx] × old[y + dy, x + dx] / 16), w = (1, 2, 1), 0 outside.
+    decay      new = floor(old × parameter signal_decay); what is below epsilon becomes 0.
+
+Nothing is gained on the way: the wind gathers, so that a cell holds what one other held; blur and decay round down.
+Units: concentrations and wind in 1/65536.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.kernel.fixed_point import ONE, PLACES
+from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.layout import Parameter
+from sim.worlds.meadow.model.loops import spread_signal
+from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
+
+
+def spread_signals(ground: Ground, signals: Values) -> Values:
+    """The layers after one tick: (signals, height, width) int64."""
+    decay, epsilon = ground.parameter(Parameter.SIGNAL_DECAY), ground.config.signalling.epsilon
+    new = np.zeros_like(signals)
+    for layer, old in enumerate(signals):
+        if old.any():  # Most layers are empty for most of the time.
+            spread(old, ground.state["biotope.wind"], decay, epsilon, new[layer])
+    return new
+
+
+def spread(old: Values, wind: Values, decay: int, epsilon: int, new: Values) -> None:
+    """One layer: (height, width) int64. wind: (2, height, width). new: where the result is put."""
+    compiled = compiled_for(old.size, CELLS_MIN, spread_signal)
+    if compiled is None:
+        left = _blur(_carry(old, wind))
+        left *= decay
+        left >>= PLACES
+        np.multiply(left, left >= epsilon, out=new)
+        return
+    width = old.shape[1]
+    room = [np.zeros(size, np.int64) for size in (width + 2, width, width, width)]
+    compiled(old, wind, decay, epsilon, *room, new)
+
+
+def _carry(old: Values, wind: Values) -> Values:
+    height, width = old.shape
+    east, south = (wind + ONE // 2) >> PLACES
+    y, x = np.arange(height)[:, None] - south, np.arange(width) - east
+    outside = (y < 0) | (y >= height) | (x < 0) | (x >= width)
+    sources = y * width + x
+    sources[outside] = 0
+    carried: Values = old.reshape(-1)[sources]
+    carried[outside] = 0
+    return carried
+
+
+def _blur(old: Values) -> Values:
+    """All cells are in one line, as in flow_field.py; so the first and the last column are put right afterwards."""
+    line, width = old.reshape(-1), old.shape[1]
+    across = line + line
+    across[1:] += line[:-1]
+    across[:-1] += line[1:]
+    across.reshape(old.shape)[1:, 0] -= old[:-1, -1]
+    across.reshape(old.shape)[:-1, -1] -= old[1:, 0]
+    blurred = across + across
+    blurred[width:] += across[:-width]
+    blurred[:-width] += across[width:]
+    blurred >>= 4
+    return blurred.reshape(old.shape)

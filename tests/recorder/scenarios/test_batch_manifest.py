@@ -1,0 +1,211 @@
+"""The folder of a batch: what is somebody else's stays and is said, what counts as finished is of the very same job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from recorder.scenarios.batch import Job, RunRecord
+from recorder.scenarios.batch_manifest import LINES_NAME, MANIFEST_NAME, BatchFolder, read_manifest
+from recorder.scenarios.sweep import run_batch
+
+from oracle.command_lines import files
+
+CONFIG = {"world": "meadow", "seed": 1}
+
+
+def job(index: int, folder: Path | None, **more: Any) -> Job:
+    """A job of no scenario that could be run; its tape lies in folder."""
+    given = {"scenario": {}, "ticks": 5, "bindings": {"seed": index}, **more}
+    made = Job(index, "x", "meadow", CONFIG, **given)
+    return attrs.evolve(made, tape=folder / f"{made.run_name}.tape" if folder is not None else None)
+
+
+def done(one: Job) -> RunRecord:
+    """As if the job had run."""
+    if one.tape is not None:
+        assert not one.tape.exists()
+        one.tape.write_text(f"tape {one.index}")
+    tape = str(one.tape) if one.tape is not None else None
+    return RunRecord(one.index, one.name, one.bindings, one.ticks, tape=tape)
+
+
+def run(jobs: list[Job], folder: Path) -> list[int]:
+    """Run jobs; the indices of those that ran."""
+    ran: list[int] = []
+
+    def work(one: Job) -> RunRecord:
+        ran.append(one.index)
+        return done(one)
+
+    run_batch(jobs, folder, workers=1, work=work)
+    return ran
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["run-00001.tape", "run-00001.tape.journal", "run-00001.tape.2", MANIFEST_NAME, "survival.png"],
+)
+def test_files_that_were_there_before(tmp_path: Path, name: str) -> None:
+    """They are refused by name, and nothing is written."""
+    (tmp_path / name).write_text("mine")
+    (tmp_path / "run-00001.tape.notes").write_text("mine, too")
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match=f"{name} is there already, and no batch has made it here"):
+        run([job(index, tmp_path) for index in range(2)], tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_files_beside_a_batch(tmp_path: Path) -> None:
+    """What only begins as a tape's name stays; a run more than a batch has begun with does not take a tape's place."""
+    notes = tmp_path / "run-00001.tape.notes"
+    notes.write_text("mine")
+    jobs = [job(index, tmp_path) for index in range(4)]
+    assert run(jobs[:2], tmp_path) == [0, 1]
+    lines = tmp_path / LINES_NAME
+    lines.write_text("".join(lines.read_text().splitlines(keepends=True)[:2]))
+    assert run(jobs[:2], tmp_path) == [1]
+    (tmp_path / "run-00003.tape").write_text("mine")
+    with pytest.raises(ValueError, match=r"run-00003\.tape is there already"):
+        run(jobs, tmp_path)
+    assert (tmp_path / "run-00003.tape").read_text() == notes.read_text() == "mine"
+    (tmp_path / "run-00003.tape").unlink()
+    assert run(jobs, tmp_path) == [2, 3]
+
+
+def test_a_kill_before_the_first_has_finished(tmp_path: Path) -> None:
+    """What was begun is begun again."""
+
+    def killed(one: Job) -> RunRecord:
+        assert one.tape is not None
+        for suffix in ("", ".journal", ".1.new"):
+            one.tape.with_name(one.tape.name + suffix).write_text("half")
+        raise KeyboardInterrupt
+
+    jobs = [job(0, tmp_path)]
+    with pytest.raises(KeyboardInterrupt):
+        run_batch(jobs, tmp_path, workers=1, work=killed)
+    assert run(jobs, tmp_path) == [0]
+    assert sorted(files(tmp_path)) == [MANIFEST_NAME, LINES_NAME, "run-00000.tape"]
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (lambda one: attrs.evolve(one, players={"snail": "greedy"}), "other players"),
+        (lambda one: attrs.evolve(one, tape=None), "a tape where none is asked for"),
+        (lambda one: attrs.evolve(one, ticks=6), "other ticks"),
+        (lambda one: attrs.evolve(one, bindings={"seed": 7}), "other parameters"),
+        (lambda one: attrs.evolve(one, config={**CONFIG, "seed": 2}), "another scenario"),
+        (lambda one: attrs.evolve(one, scenario={"network": {"loss": 1}}), "another scenario"),
+        (lambda one: attrs.evolve(one, scenario={"checkpoint_interval": 2}), "another checkpoint interval"),
+        (lambda one: attrs.evolve(one, name="y"), "another name"),
+    ],
+)
+def test_another_job_is_not_done(tmp_path: Path, other: Callable[[Job], Job], what: str) -> None:
+    """Whatever it is in which it is another one, even if the one that ran has failed; the same one is done."""
+    jobs = [job(0, tmp_path), job(1, tmp_path)]
+    assert run(jobs, tmp_path) == [0, 1]
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match=f"holds another batch: its run 0 has .*{what}"):
+        run([other(jobs[0]), jobs[1]], tmp_path)
+    assert files(tmp_path) == before
+    assert run(jobs, tmp_path) == []
+    lines = (tmp_path / LINES_NAME).read_text().splitlines(keepends=True)
+    failed = {**json.loads(lines[1]), "error": "oh"}
+    (tmp_path / LINES_NAME).write_text(lines[0] + json.dumps(failed) + "\n")
+    with pytest.raises(ValueError, match="holds another batch: its run 0"):
+        run([other(jobs[0]), jobs[1]], tmp_path)
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    """The second is refused, and takes nothing away."""
+    jobs = [job(0, tmp_path)]
+
+    def work(one: Job) -> RunRecord:
+        assert one.tape is not None
+        begun = one.tape.with_name("run-00000.tape.1.new")
+        begun.write_text("begun")
+        with pytest.raises(ValueError, match="another process runs a batch in this folder"):
+            run(jobs, tmp_path)
+        begun.unlink()
+        return done(one)
+
+    run_batch(jobs, tmp_path, workers=1, work=work)
+    assert run(jobs, tmp_path) == []
+
+
+BEGUN = '{"begun": 2}\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "hello",
+        "hello\n",
+        '{"a": 1}',
+        '{"a": 1}\n',
+        "[1]\n",
+        '{"begun": true}\n',
+        "\n",
+        "\xff\n",
+        BEGUN + '{"index": 0}\n',
+        BEGUN + '{"index": 0, "name": "x", "bindings": {}, "more": 1}\n',
+        BEGUN + '{"index": "0", "name": "x", "bindings": {}}\n',
+        BEGUN + '{"index": -1, "name": "x", "bindings": {}}\n',
+        BEGUN + '{"index": 0, "name": "x", "bindings": {}, "violations": [["p"]]}\n',
+        BEGUN + '{"index": 0, "name": "x", "bindings": {}, "extinctions": {"owl": "x"}}\n',
+        BEGUN + "[" * 100_000 + "\n",
+    ],
+)
+def test_what_is_no_manifest(tmp_path: Path, content: str) -> None:
+    """One line that names the file, which stays as it is."""
+    (tmp_path / LINES_NAME).write_text(content, encoding="latin-1")
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match=f"{LINES_NAME} is no manifest: line [12] is no") as caught:
+        BatchFolder(tmp_path).look([job(0, tmp_path), job(1, tmp_path)])
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="is no manifest"):
+        run([job(0, tmp_path), job(1, tmp_path)], tmp_path)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("half", ["", "{", BEGUN[:-1], BEGUN[:5]])
+def test_half_a_first_line(tmp_path: Path, half: str) -> None:
+    """A kill has left it."""
+    (tmp_path / LINES_NAME).write_text(half)
+    assert run([job(0, tmp_path)], tmp_path) == [0]
+    assert (tmp_path / LINES_NAME).read_text().startswith('{"begun": 1}\n{"job": {')
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("hello", "it is no table of JSON"),
+        ("[]", "it is no table of JSON"),
+        ("[" * 100_000, "it is no table of JSON"),
+        ("{}", "it has no runs"),
+        ('{"runs": {"index": 0}}', "it has no runs"),
+        ('{"runs": [5]}', "run 0: a table was expected"),
+        ('{"runs": [{"index": "0", "name": "x", "bindings": {}}]}', "run 0: 'index': found '0'"),
+        ('{"runs": [{"index": 0}]}', "run 0: missing 2 required positional arguments"),
+        ('{"runs": [{"index": 0, "name": "x", "bindings": {}, "violations": [["p", "3", ""]]}]}', "'violations'"),
+    ],
+)
+def test_manifests_that_are_none(tmp_path: Path, content: str, why: str) -> None:
+    """They are named, and why."""
+    (tmp_path / MANIFEST_NAME).write_text(content)
+    with pytest.raises(ValueError, match=f"{MANIFEST_NAME} is no manifest: .*{why}"):
+        read_manifest(tmp_path)
+
+
+def test_a_manifest_that_is_not_there_yet(tmp_path: Path) -> None:
+    """It is said that the batch has not finished."""
+    (tmp_path / LINES_NAME).write_text(BEGUN)
+    with pytest.raises(ValueError, match="holds a batch that has not finished"):
+        read_manifest(tmp_path)

@@ -1,0 +1,148 @@
+"""Keyframes by what a seek may take: a clock that the test turns, and steps that become slower."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer
+from recorder import Recorder
+from recorder.session.seek_budget import KEYFRAME_SHARE_MAX, READ_FACTOR, SeekBudget
+from replayer.commands.main import main as replay
+
+from small_worlds import Walkers
+
+
+class Clock:
+    """Milliseconds, only as far as it is turned."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+
+    def perf_counter_ns(self) -> int:
+        """As time has it."""
+        return round(self.ms * 1e6)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """For the budget and the recorder alone."""
+    made = Clock()
+    monkeypatch.setattr("recorder.session.seek_budget.time", made)
+    for module in ("recorder", "keyframe_policy"):
+        monkeypatch.setattr(f"recorder.session.{module}.time", made)
+    return made
+
+
+class Slowing(Walkers):
+    """Whose steps take as long as they are told."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    def step(self, inputs: float) -> None:
+        """Let the clock run."""
+        self.clock.ms += inputs
+        super().step(None)
+
+
+def keyframes_of(path: Path, clock: Clock, steps_ms: list[float], **settings: Any) -> list[int]:
+    """Where they are after such steps."""
+    with Recorder(path, Slowing(clock), **settings) as tape:
+        for step_ms in steps_ms:
+            tape.step(step_ms)
+    with replayer.Tape(path) as found:
+        return [place.tick for place in found.keyframes]
+
+
+def test_keyframes_come_when_the_steps_have_taken_the_budget(tmp_path: Path, clock: Clock) -> None:
+    """Steps of 2 ms and a budget of 50: every 26th tick; steps of 10 ms: every 6th."""
+    steps_ms = [2.0] * 80 + [10.0] * 20
+    assert keyframes_of(tmp_path / "run.tape", clock, steps_ms, seek_budget_ms=50) == [0, 26, 52, 78, 86, 92, 98]
+    fast = keyframes_of(tmp_path / "fast.tape", clock, [0.01] * 900, seek_budget_ms=50)
+    assert fast == [0]  # Not every 300 ticks.
+
+
+def test_a_resumed_recording_keeps_its_budget(tmp_path: Path, clock: Clock) -> None:
+    """It stands among the settings; other tapes say nothing of it."""
+    path = tmp_path / "run.tape"
+    assert keyframes_of(path, clock, [5.0] * 10, seek_budget_ms=20) == [0, 5, 10]
+    with recorder.resume(path, Slowing(clock)) as tape:
+        assert tape.meta["settings"]["seek_budget_ms"] == 20
+        for _ in range(10):
+            tape.step(5.0)
+    with replayer.Tape(path) as found:
+        assert [place.tick for place in found.keyframes] == [0, 5, 10, 10, 15, 20]
+    keyframes_of(tmp_path / "plain.tape", clock, [])
+    with replayer.Tape(tmp_path / "plain.tape") as found:
+        assert "seek_budget_ms" not in found.meta["settings"]
+
+
+def test_what_reading_a_keyframe_takes_is_no_time_for_steps(clock: Clock) -> None:
+    """And the keyframes are no more than their share of the run, which is said once."""
+    told: list[str] = []
+
+    def step(budget: SeekBudget) -> bool:
+        start_ns = clock.perf_counter_ns()
+        clock.ms += 1
+        return budget.is_due(start_ns)
+
+    def put_keyframe(budget: SeekBudget, ms: float) -> None:
+        start_ns = clock.perf_counter_ns()
+        clock.ms += ms
+        budget.note_keyframe(start_ns)
+
+    def steps_until_due(budget: SeekBudget) -> int:
+        return next(number for number in range(1, 1000) if step(budget))
+
+    budget = SeekBudget(100, told.append)
+    assert steps_until_due(budget) == 100
+    put_keyframe(budget, 4)
+    assert (steps_until_due(budget), told) == (100 - READ_FACTOR * 4, [])
+    put_keyframe(budget, 2)
+    assert (steps_until_due(budget), told) == (100 - READ_FACTOR * 3, [])
+
+    put_keyframe(budget, 97)
+    assert steps_until_due(budget) == round(50 * (1 - KEYFRAME_SHARE_MAX) / KEYFRAME_SHARE_MAX)
+    put_keyframe(budget, 50)
+    assert steps_until_due(budget) == round(50 * (1 - KEYFRAME_SHARE_MAX) / KEYFRAME_SHARE_MAX)
+    assert len(told) == 1
+    assert "seek_budget_ms=100 cannot be kept: a keyframe takes 50.0 ms" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("budget", "error"),
+    [(0, ValueError), (-1, ValueError), (float("nan"), ValueError), ("50", TypeError), (True, TypeError)],
+)
+def test_what_cannot_be(tmp_path: Path, budget: Any, error: type[Exception]) -> None:
+    """One sentence that names the argument, and no file."""
+    with pytest.raises(error, match="seek_budget_ms"):
+        Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=budget)
+    with pytest.raises(ValueError, match="seek_budget_ms=50 with deterministic"):
+        Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=50, deterministic=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_budget_that_cannot_be_kept_reaches_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every notice does, at a later call."""
+    monkeypatch.setattr(SeekBudget, "_most_ms", lambda self: self._tell("seek_budget_ms=1 cannot be kept") or 1e9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=1) as tape:
+            tape.step()
+            tape.step()
+    assert any("seek_budget_ms=1 cannot be kept" in str(one.message) for one in caught)
+
+
+def test_info_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Instead of an interval."""
+    with Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=12.5) as tape:
+        tape.step()
+    with pytest.raises(SystemExit):
+        replay(["info", str(tmp_path / "run.tape")])
+    assert "keyframes: 1 full, 0 delta, for seeks of 12.5 ms" in capsys.readouterr().out

@@ -1,0 +1,141 @@
+"""Tapes of several files: what is refused, what is written where, what a failing disk does to the order of blocks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorder import Recorder
+from recorder.storage.file_names import journal_path, segment_numbers, segment_path
+from recorder.storage.tape_files import TapeFiles
+from replayer.tape.tape import Tape
+
+from small_worlds import Walkers
+
+
+def record(path: Path, ticks: int = 40, **settings: Any) -> None:
+    """Record some ticks of walkers."""
+    usual: dict[str, Any] = {"keyframe_interval_ticks": 5, "full_every": 3, "deterministic": True}
+    with Recorder(path, Walkers(), **usual | settings) as tape:
+        for tick in range(1, ticks + 1):
+            tape.step([[tick % 20, tick]])
+
+
+def test_files_of_an_earlier_recording_are_refused_at_once(tmp_path: Path) -> None:
+    """Or the recording would meet them when it begins its second file; they are left alone, and nothing is made."""
+    path = tmp_path / "run.tape"
+    record(path, split=300)
+    path.unlink()
+    left = {other.name: other.read_bytes() for other in tmp_path.iterdir()}
+    assert len(left) > 2
+    for settings in ({}, {"split": 300}, {"keep": 10}):
+        with pytest.raises(FileExistsError, match=r"run\.tape\.1'"):
+            record(path, **settings)
+        assert {other.name: other.read_bytes() for other in tmp_path.iterdir()} == left
+
+
+@pytest.mark.parametrize("durability", ["tick", "block", "none"])
+@pytest.mark.filterwarnings("ignore:.*was left by a recording:recorder.RecordingWarning")
+def test_the_journal_of_an_earlier_recording_is_not_taken_for_our_own(tmp_path: Path, durability: Any) -> None:
+    """Without its tape it is of no use, and with deterministic both may have the same run id."""
+    path = tmp_path / "run.tape"
+    child = os.fork()
+    if child == 0:
+        tape = Recorder(path, Walkers(), deterministic=True, durability="tick")
+        for tick in range(1, 9):
+            tape.step([[tick, 1000]])
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert journal_path(path).exists()
+    path.unlink()
+
+    tape = Recorder(path, Walkers(), deterministic=True, durability=durability)
+    for tick in range(1, 4):
+        tape.step([[tick, 1]])
+    tape._writer.flush(sync=False)
+    with Tape(path) as read:
+        assert (read.last_tick, read.status) == (3, "incomplete")
+        assert [read.frame(tick).inputs for tick in (1, 2, 3)] == [[[tick, 1]] for tick in (1, 2, 3)]
+    tape.close()
+    assert not journal_path(path).exists()
+
+
+def test_a_file_that_could_not_be_made_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the folder cannot be synced there is no tape, and its name is free for the next try."""
+
+    def fail(folder: Path) -> None:
+        raise OSError(5, "Input/output error", str(folder))
+
+    path = tmp_path / "run.tape"
+    with monkeypatch.context() as patched:
+        patched.setattr("recorder.storage.tape_files.sync_folder", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            record(path)
+    assert list(tmp_path.iterdir()) == []
+    record(path)
+    with Tape(path) as read:
+        assert read.status == "intact"
+
+
+def test_a_file_in_the_wrong_place_is_reported(tmp_path: Path) -> None:
+    """The first file overwritten with another one of the same run: nothing false is read, and it is said."""
+    path = tmp_path / "run.tape"
+    record(path, split=300)
+    numbers = segment_numbers(path)
+    assert len(numbers) > 3
+    data = {number: segment_path(path, number).read_bytes() for number in numbers}
+    for number in numbers:
+        for other in numbers:
+            if number == other:
+                continue
+            segment_path(path, number).write_bytes(data[other])
+            with Tape(path) as read:
+                assert read.status == ("corrupt" if number != numbers[-1] else "incomplete"), (number, other)
+        segment_path(path, number).write_bytes(data[number])
+
+
+def test_one_segment_can_be_opened_alone(tmp_path: Path) -> None:
+    """Each begins with a full keyframe, and is a tape of its own for whoever has nothing else of it."""
+    path = tmp_path / "run.tape"
+    record(path, split=300)
+    with Tape(path) as whole:
+        hashes = {tick: whole.state_hash(tick) for tick in range(whole.last_tick + 1)}
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    seen: set[int] = set()
+    for number in segment_numbers(path):
+        (alone / "part.tape").write_bytes(segment_path(path, number).read_bytes())
+        with Tape(alone / "part.tape") as read:
+            assert read.check_blocks() == []
+            ticks = range(read.first_tick, read.last_tick + 1)
+            assert [read.state_hash(tick) for tick in ticks] == [hashes[tick] for tick in ticks]
+            seen |= set(ticks)
+    assert seen == set(hashes)
+
+
+def test_a_segment_is_no_part_of_the_tape_before_it_is_published(tmp_path: Path) -> None:
+    """Nor is what a killed process has begun; the next one who writes takes that away."""
+    path = tmp_path / "run.tape"
+    files = TapeFiles(path)
+    files.create(0).append(b"first")
+    files.create(1).append(b"second")
+    assert segment_numbers(path) == [0]
+    files.publish(1)
+    assert segment_path(path, 1).read_bytes() == b"second"
+    files.create(1).append(b"other")
+    assert segment_path(path, 1).read_bytes() == b"second"
+    files.publish(1)
+    assert segment_path(path, 1).read_bytes() == b"other"
+    files.create(2).append(b"third")
+    files.release()
+    assert sorted(other.name for other in tmp_path.iterdir()) == ["run.tape", "run.tape.1"]
+
+    for name in ("run.tape.2.new", "run.tape.journal.new", "run.tape.new", "run.tape.2.new.old", "other.tape.1.new"):
+        (tmp_path / name).write_bytes(b"?")
+    files.open(0)
+    files.release()
+    left = ["other.tape.1.new", "run.tape", "run.tape.1", "run.tape.2.new.old", "run.tape.new"]
+    assert sorted(other.name for other in tmp_path.iterdir()) == left

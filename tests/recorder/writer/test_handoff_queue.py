@@ -1,0 +1,110 @@
+"""The queue between the two threads: in order, bounded, and woken only where it matters."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from recorder.writer import handoff_queue as handover
+from recorder.writer.handoff_queue import WAITING_BYTES_MAX, WAKE_BYTES, Handover
+from recorder.writer.jobs import Baseline, KeyframeJob
+from sim import Field, Schema, State
+
+
+def job(*, rotate: bool) -> KeyframeJob:
+    """A keyframe of next to nothing."""
+    return KeyframeJob(1, 2, Baseline(State(Schema(Field("x", "u1"))).layout), None, rotate)
+
+
+def never(_: Callable[[], bool]) -> None:
+    """Where nothing should wait."""
+    raise AssertionError("there is room")
+
+
+@pytest.mark.parametrize(
+    ("split_bytes", "enough"), [(None, WAKE_BYTES), (100 * WAKE_BYTES, WAKE_BYTES), (1000, 251), (1, 1), (3, 1), (4, 2)]
+)
+def test_it_is_woken_when_enough_waits(split_bytes: int | None, enough: int) -> None:
+    """And again when as much has come since."""
+    queue = Handover(never, split_bytes)
+    for _ in range(2):
+        queue.put(bytes(enough))
+        assert not queue._wake.is_set()
+        queue.put(b"x")
+        assert queue._wake.is_set()
+        queue._wake.clear()
+
+
+def test_a_new_file_wakes_it() -> None:
+    """A ring drops an old one then, and should not keep much more than was asked for."""
+    queue = Handover(never)
+    queue.put_keyframe(job(rotate=False))
+    assert not queue._wake.is_set()
+    queue.put_keyframe(job(rotate=True))
+    assert queue._wake.is_set()
+
+
+def test_keyframes_wake_it_before_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not fit is left out, for no reason but that nobody has looked."""
+    keyframe = job(rotate=False)
+    monkeypatch.setattr(handover, "KEYFRAME_BYTES_MAX", 4 * keyframe.size_bytes)
+    queue = Handover(never)
+    queue.put_keyframe(keyframe)
+    assert not queue._wake.is_set()
+    for count in range(2, 6):
+        assert queue.has_room_for_keyframe()
+        queue._wake.clear()
+        queue.put_keyframe(keyframe)
+        assert queue._wake.is_set(), count
+    assert not queue.has_room_for_keyframe()  # One more than the limit.
+    queue.count_keyframe(keyframe)
+    assert queue.has_room_for_keyframe()
+
+
+def test_in_order_and_counted() -> None:
+    """What is taken counts as waiting until it is said to be dealt with."""
+    queue, keyframe = Handover(never), job(rotate=False)
+    assert queue.is_done
+    queue.put(b"one")
+    queue.put_keyframe(keyframe)
+    queue.put(b"three")
+    assert (queue.waiting_bytes, queue.is_done) == (8, False)
+    assert queue.take() == [b"one", keyframe, b"three"]
+    assert (queue.waiting_bytes, queue.is_done) == (8, False)
+    queue.count_taken(8)
+    queue.wake()
+    queue.rest()
+    assert (queue.waiting_bytes, queue.is_done) == (0, True)
+    assert queue.take() == []
+
+
+def test_when_too_much_waits_the_putter_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until half of it is gone."""
+    monkeypatch.setattr(handover, "WAITING_BYTES_MAX", 3 * WAKE_BYTES)
+    waited: list[Any] = []
+
+    def wait(condition: Callable[[], bool]) -> None:
+        waited.append(queue.waiting_bytes)
+        while not condition():
+            queue.count_taken(len(queue._items.popleft()))  # type: ignore[arg-type]
+        waited.append(queue.waiting_bytes)
+
+    queue = Handover(wait)
+    for _ in range(8):
+        queue.put(bytes(WAKE_BYTES // 2 + 1))
+    assert len(waited) == 2
+    assert waited[0] > 3 * WAKE_BYTES >= 2 * waited[1]
+    assert WAITING_BYTES_MAX > 3 * WAKE_BYTES
+
+
+def test_a_rest_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody need wake it."""
+    monkeypatch.setattr(handover, "POLL_S", 0.001)
+    queue = Handover(never)
+    resting = threading.Thread(target=queue.rest)
+    resting.start()
+    resting.join(10)
+    assert not resting.is_alive()

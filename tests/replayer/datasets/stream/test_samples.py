@@ -1,0 +1,279 @@
+"""Rows straight from tapes are those of the live run, each once an epoch, in a random order, out of a bounded buffer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import replayer
+from recorder.format.blocks.block import Kind
+from replayer.datasets.extract import extract
+from replayer.datasets.request import ExtractionError
+from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer, in_batches
+from sim import Field, Schema, State
+
+from oracle.live_runs import Live, record_live
+from oracle.repair_runs import all_blocks, destroy
+from small_worlds import Herd, Walkers
+
+pytestmark = pytest.mark.share(0.3)
+
+TICKS = 100
+
+
+@pytest.fixture(scope="module")
+def walkers(tmp_path_factory: Any) -> tuple[Path, Live, list[Any]]:
+    path = tmp_path_factory.mktemp("walkers") / "walkers.tape"
+    inputs = [[[tick % 20, tick]] for tick in range(TICKS)]
+    return path, record_live(path, Walkers(2), inputs, keyframe_interval_ticks=9), inputs
+
+
+@pytest.fixture(scope="module")
+def herd(tmp_path_factory: Any) -> tuple[Path, Live]:
+    path = tmp_path_factory.mktemp("herd") / "herd.tape"
+    return path, record_live(path, Herd(3), [None] * TICKS, keyframe_interval_ticks=7, full_every=3)
+
+
+def ticks_of(rows: Any) -> list[int]:
+    return [int(row["tick"]) for row in rows]
+
+
+@pytest.mark.parametrize("stride", [1, 3, 40])
+def test_pairs_are_those_of_the_live_run(walkers: tuple[Path, Live, list[Any]], stride: int) -> None:
+    path, live, inputs = walkers
+    rows = list(replayer.samples(path, world=Walkers, table="pairs", fields=("x", "rng"), stride=stride, seed=4))
+    for row in rows:
+        began, ended = int(row["tick"]), int(row["tick"]) + int(row["ticks"])
+        for name in ("x", "rng"):
+            assert row[f"obs.{name}"].tobytes() == live[began][2][name].tobytes()
+            assert row[f"next.{name}"].tobytes() == live[ended][2][name].tobytes()
+        sent = np.array(inputs[began:ended])
+        assert np.array_equal(row["action.inputs"].reshape(-1, 1, 2)[: len(sent)], sent)
+        assert bool(row["truncated"]) == (ended == TICKS)
+    assert sorted(ticks_of(rows)) == list(range(0, TICKS, stride))
+    assert ticks_of(rows) != sorted(ticks_of(rows))
+
+
+def test_states_with_lists_are_those_of_the_live_run(herd: tuple[Path, Live]) -> None:
+    path, live = herd
+    batches = list(replayer.samples(path, world=Herd, table="states", buffer_rows=20, batch=8))
+    assert [len(batch["tick"]) for batch in batches] == [8] * 12 + [5]
+    for batch in batches:
+        assert batch["grass"].shape[1:] == (4, 6)
+        for place, tick in enumerate(batch["tick"].tolist()):
+            for name in ("grass", "animals.age", "animals.place", "rng"):
+                assert batch[name][place].tobytes() == live[tick][2][name].tobytes()
+                assert batch[name][place].shape == live[tick][2][name].shape
+    assert sorted(tick for batch in batches for tick in batch["tick"].tolist()) == list(range(TICKS + 1))
+
+
+def test_rows_are_those_of_the_files(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
+    path = walkers[0]
+    wanted: dict[str, Any] = {"world": Walkers, "fields": ("x",), "stride": 7}
+    extract(path, tmp_path / "out", tables="pairs", **wanted)
+    table = pq.read_table(tmp_path / "out" / "pairs")
+    rows = list(replayer.samples(path, table="pairs", shuffle=False, **wanted))
+    assert table.column_names == list(rows[0])
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        found = column.to_numpy_ndarray() if hasattr(column, "to_numpy_ndarray") else column.to_pylist()
+        assert np.array_equal(np.array(found), np.array([row[name] for row in rows])), name
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_shards_are_disjoint_and_complete(walkers: tuple[Path, Live, list[Any]], *, shuffle: bool) -> None:
+    shards = [
+        ticks_of(
+            replayer.samples(
+                walkers[0], world=Walkers, table="states", shuffle=shuffle, shard=(number, 3), epoch=2, buffer_rows=16
+            )
+        )
+        for number in range(3)
+    ]
+    assert all(shards)
+    assert Counter(tick for shard in shards for tick in shard) == Counter(range(TICKS + 1))
+
+
+def test_epochs_differ_in_order_and_not_in_content(walkers: tuple[Path, Live, list[Any]]) -> None:
+    rows = replayer.samples(walkers[0], world=Walkers, table="states", fields="x", seed=5, buffer_rows=24)
+    first = ticks_of(rows)
+    assert ticks_of(rows) == first
+    rows.set_epoch(1)
+    second = ticks_of(rows)
+    assert second != first
+    assert sorted(second) == sorted(first) == list(range(TICKS + 1))
+    again = replayer.samples(
+        walkers[0], world=Walkers, table="states", fields="x", seed=5, buffer_rows=24, epoch=1, batch=10
+    )
+    assert [tick for batch in again for tick in batch["tick"].tolist()] == second
+    other = replayer.samples(walkers[0], world=Walkers, table="states", fields="x", seed=6, buffer_rows=24)
+    assert ticks_of(other) != first
+
+
+@pytest.mark.parametrize("batch", [None, 7])
+def test_an_iteration_goes_on_where_it_was(walkers: tuple[Path, Live, list[Any]], batch: int | None) -> None:
+    wanted: dict[str, Any] = {"world": Walkers, "table": "states", "fields": "x", "buffer_rows": 12, "batch": batch}
+    whole = [np.atleast_1d(row["tick"]).tolist() for row in replayer.samples(walkers[0], **wanted, epoch=3)]
+    rows = replayer.samples(walkers[0], **wanted, epoch=3)
+    begun = iter(rows)
+    before = [np.atleast_1d(next(begun)["tick"]).tolist() for _ in range(5)]
+    state = rows.state_dict()
+    later = replayer.samples(walkers[0], **wanted)
+    later.load_state_dict(state)
+    assert later.state_dict() == state
+    assert before + [np.atleast_1d(row["tick"]).tolist() for row in later] == whole
+    assert len(list(later)) == len(whole)  # The next iteration is a whole one.
+    with pytest.raises(ExtractionError, match="another request or another order"):
+        replayer.samples(walkers[0], **wanted, seed=1).load_state_dict(state)
+
+
+def test_a_row_waits_in_the_buffer_no_longer_than_it_has_room(tmp_path: Path) -> None:
+    path = tmp_path / "long.tape"
+    record_live(path, Walkers(1), [None] * 600, keyframe_interval_ticks=1000)
+    order = ticks_of(replayer.samples(path, world=Walkers, table="states", fields="x", buffer_rows=64))
+    assert sorted(order) == list(range(601))
+    assert max(tick - place for place, tick in enumerate(order)) <= 64 + 16  # Sixteen are collected at a time.
+    assert np.mean(np.abs(np.array(order) - np.arange(601))) > 20
+
+
+class Wide:
+    """32 KiB of state that change at each tick."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("wide", "f8", (64, 64)), Field("n", "i8")))
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - it lives on its own
+        self.state["n"][()] += 1
+        self.state["wide"][int(self.state["n"]) % 64] += int(self.state["n"])
+
+
+def test_memory_is_bounded_by_the_bytes_of_the_buffer(tmp_path: Path) -> None:
+    path = tmp_path / "wide.tape"
+    record_live(path, Wide(), [None] * 400, keyframe_interval_ticks=50)
+    rows = replayer.samples(path, world=Wide, table="pairs", fields="wide", actions=(), buffer_bytes=2 << 20)
+    for _ in rows:
+        break
+    tracemalloc.start()
+    try:
+        taken = sum(row["obs.wide"].nbytes + row["next.wide"].nbytes for row in rows)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken > 26e6
+    assert (2 << 20) < peak < 4e6
+
+
+def test_lists_count_into_the_bytes_of_the_buffer() -> None:
+    buffer = ShuffleBuffer(10**6, 100_000, 1)
+    held, most, given = 0, 0, []
+    for number in range(300):
+        chunk = {"n": np.array([number]), "list": [np.zeros(number * 10)]}
+        held += 1
+        for out in buffer.add(chunk):
+            held -= len(out["n"])
+            given += out["n"].tolist()
+        most = max(most, held)
+    assert held <= 100_000 // (250 * 80) + 1  # The last rows have 20 kB and more.
+    assert most >= 50
+    assert sorted(given + [n for out in buffer.drain() for n in out["n"].tolist()]) == list(range(300))
+
+
+def test_batches_have_memory_of_their_own() -> None:
+    chunk = {"a": np.arange(10), "b": [np.arange(n) for n in range(10)]}
+    batches = list(in_batches([chunk, chunk], 6))
+    assert [len(batch["a"]) for batch in batches] == [6, 6, 6, 2]
+    batches[0]["a"][:] = 0
+    assert chunk["a"].tolist() == list(range(10))
+    assert [len(value) for value in batches[1]["b"]] == [6, 7, 8, 9, 0, 1]
+
+
+def test_what_is_missing_is_left_out_and_said(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
+    path, live, _ = walkers
+    frames = [block for block in all_blocks(path) if block.kind == Kind.FRAMES]
+    (tmp_path / "hurt.tape").write_bytes(destroy(path.read_bytes(), frames[len(frames) // 2], "payload"))
+    rows = replayer.samples(tmp_path / "hurt.tape", world=Walkers, table="states", fields="x", shard=(0, 1))
+    found = {int(row["tick"]): row["x"] for row in rows}
+    missing = [tick for _, one in rows.missing for tick in range(one.first_tick, one.last_tick + 1)]
+    assert missing
+    assert sorted([*found, *missing]) == list(range(TICKS + 1))
+    assert all(np.array_equal(x, live[tick][2]["x"]) for tick, x in found.items())
+    assert {name for name, _ in rows.missing} == {str(tmp_path / "hurt.tape")}
+    for _ in rows:  # Told of one iteration, not of all.
+        pass
+    assert len([tick for _, one in rows.missing for tick in range(one.first_tick, one.last_tick + 1)]) == len(missing)
+
+
+class Astray(Walkers):
+    """Goes another way at tick 50."""
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        if inputs == [[9, 49]]:
+            self.state["x"][3] += 1
+
+
+def test_no_row_is_of_a_state_that_the_run_did_not_have(walkers: tuple[Path, Live, list[Any]]) -> None:
+    path, live, _ = walkers
+    rows = replayer.samples(path, world=Astray, table="states", fields="x")
+    found = {int(row["tick"]): row["x"] for row in rows}
+    assert all(np.array_equal(x, live[tick][2]["x"]) for tick, x in found.items())
+    assert set(range(TICKS + 1)) - set(found) == {50, 51, 52, 53}  # At 54 is a keyframe.
+    assert [(one.first_tick, one.last_tick, one.is_desync) for _, one in rows.missing] == [(50, 53, True)]
+
+
+def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
+    path = walkers[0]
+    wanted: dict[str, Any] = {"world": Walkers, "table": "pairs", "fields": ("x", "y")}
+    assert list(next(iter(replayer.samples(path, **wanted, columns=["obs.*", "tick"])))) == ["tick", "obs.x", "obs.y"]
+    with pytest.raises(ExtractionError, match="there is no column seen; columns: run, tick"):
+        list(replayer.samples(path, **wanted, columns=["seen"]))
+    for number in range(4):
+        record_live(tmp_path / f"{number}.tape", Walkers(number), [None] * 10)
+    shares = (("train", 0.75), ("test", 0.25))
+    wanted = {"world": Walkers, "table": "states", "fields": "x", "splits": shares}
+    runs = {
+        split: {row["run"] for row in replayer.samples(tmp_path, **wanted, split=split)} for split in ("train", "test")
+    }
+    assert (len(runs["train"]), len(runs["test"]), len(runs["train"] & runs["test"])) == (3, 1, 0)
+    with pytest.raises(ExtractionError, match="no run is in split dev; splits: train, test"):
+        replayer.samples(tmp_path, **wanted, split="dev")
+    with pytest.raises(ValueError, match="shard 2 of 2"):
+        replayer.samples(path, world=Walkers, table="states", shard=(2, 2))
+    with pytest.raises(ValueError, match="jobs=0: at least 1"):
+        replayer.samples(path, world=Walkers, table="states", jobs=0)
+    with pytest.raises(ExtractionError, match="the long form is for files"):
+        replayer.samples(path, world=Walkers, table="states", long=True)
+    record_live(tmp_path / "more.tape", Walkers(1, n=7), [None] * 10)
+    with pytest.raises(ExtractionError, match=r"give other columns \(x\)"):
+        list(replayer.samples(tmp_path, world=Walkers, table="states", fields="x"))
+
+
+LAZY = """
+import sys
+import replayer
+from recorder.format.blocks.block import Kind
+assert "samples" in replayer.__all__
+loaded = [name for name in sys.modules if name.partition(".")[0] in ("torch", "pyarrow", "xarray")]
+assert not loaded and "replayer.datasets.stream.samples" not in sys.modules, loaded
+from replayer import samples
+assert replayer.samples is samples and samples.__module__ == "replayer.datasets.stream.samples"
+assert not [name for name in sys.modules if name.partition(".")[0] in ("torch", "pyarrow", "xarray")]
+try:
+    replayer.sample
+except AttributeError as error:
+    assert "sample" in str(error)
+else:
+    raise AssertionError
+"""
+
+
+def test_importing_replayer_imports_nothing_for_training() -> None:
+    subprocess.run([sys.executable, "-c", LAZY], check=True)

@@ -1,0 +1,241 @@
+"""Damaged, torn and lying tapes: what is sound is extracted, and what is missing is said; mistakes get one line."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import replayer.commands.main
+from recorder.errors import RecordingError, UnreadableError
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UNREADABLE
+from replayer.datasets import plan
+from replayer.datasets.extract import extract
+
+from oracle.command_lines import assert_one_line, run
+from oracle.live_runs import record_live
+from small_worlds import Walkers, record
+
+pytestmark = pytest.mark.share(0.3)
+
+TICKS = 60
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test works in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))  # For module:function.
+    monkeypatch.setattr(plan, "PART_TICKS", 14)
+    return Path("run.tape")
+
+
+def rows_of(folder: Path) -> dict[int, np.ndarray]:
+    """x by tick."""
+    found = {}
+    for file in sorted((folder / "states").glob("*.parquet")):
+        table = pq.read_table(file)
+        for tick, x in zip(table["tick"].to_pylist(), table["x"].combine_chunks().to_numpy_ndarray(), strict=True):
+            assert tick not in found
+            found[tick] = x
+    return found
+
+
+def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int]:
+    """Each sampled tick is there as it was, or is said to be missing, never both; the ticks that are there."""
+    found = rows_of(made.path)
+    for tick, x in found.items():
+        assert np.array_equal(x, live[tick][2]["x"])
+    missing = [tick for one in made.manifest["missing"] for tick in range(one["first_tick"], one["last_tick"] + 1)]
+    assert sorted([*found, *missing]) == list(range(last_tick + 1))
+    return set(found)
+
+
+def test_of_a_damaged_tape_what_is_sound(path: Path) -> None:
+    live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
+    whole, numbers, damaged_found = path.read_bytes(), random.Random(7), 0
+    for number in range(6):
+        data = bytearray(whole)
+        place = numbers.randrange(200, len(data) - 200)
+        data[place] ^= 0x40
+        path.write_bytes(data)
+        made = extract(path, f"out{number}", world=Walkers, tables="states", jobs=2)
+        there = assert_accounted(made, live, TICKS)
+        assert (made.code == CORRUPT) or len(there) == TICKS + 1, f"byte {place}"
+        damaged_found += len(there) < TICKS + 1
+        assert len(there) > TICKS - 25, f"byte {place}"
+    assert damaged_found > 1
+
+
+def test_of_a_torn_tape_what_there_is(path: Path) -> None:
+    live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    made = extract(path, "out", world=Walkers, tables=("states", "pairs"), fields="x", actions=())
+    [tape] = made.manifest["tapes"]
+    assert made.code == INCOMPLETE
+    assert 10 < tape["last_tick"] < TICKS
+    assert_accounted(made, live, tape["last_tick"])
+    pairs = pq.read_table("out/pairs")
+    assert pairs["truncated"].to_pylist() == [False] * (tape["last_tick"] - 1) + [True]
+
+
+class Astray(Walkers):
+    """Takes another way from tick 30 on."""
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        if self.state["x"].sum() % 5 == 0:
+            self.state["x"][3] += 1
+
+
+def test_of_a_desync_only_what_the_run_had(path: Path, capsys: Any) -> None:
+    live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7)
+    made = extract(path, "out", world=Astray, tables="states")
+    there = assert_accounted(made, live, TICKS)
+    assert made.code == DIFFERS
+    assert {0, 7, 14, 56} <= there  # Keyframes are the run's.
+    assert len(there) < TICKS
+    assert all(one["is_desync"] for one in made.manifest["missing"])
+    assert (
+        run(replayer.commands.main.main, "extract run.tape -o again --table states --sim test_extract_losses:Astray")
+        == DIFFERS
+    )
+    assert "missing: run.tape, ticks 1 to 6: desync: the state at tick 1 is another one" in capsys.readouterr().err
+
+
+class Failing(Walkers):
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        if self.state["x"][0] > 2:
+            raise ValueError("too far")
+
+
+def test_a_simulation_that_fails_gives_what_comes_before(path: Path) -> None:
+    live = record_live(path, Walkers(1), [None] * TICKS, keyframe_interval_ticks=7)
+    made = extract(path, "out", world=Failing, tables="states")
+    there = assert_accounted(made, live, TICKS)
+    assert (made.code, len(there) < TICKS) == (DIFFERS, True)
+    assert "too far" in made.manifest["missing"][0]["why"]
+
+
+def test_pairs_do_not_reach_over_what_is_missing(path: Path) -> None:
+    inputs = [[[1, tick]] for tick in range(TICKS)]
+    live = record_live(path, Walkers(4), inputs, keyframe_interval_ticks=7)
+    extract(path, "out", world=Astray, tables=("states", "pairs"), fields="x")
+    there = set(rows_of(Path("out")))
+
+    def leads_on(tick: int) -> bool:
+        astray = Astray()
+        astray.state.arena[:] = np.frombuffer(live[tick][1], np.uint8)
+        astray.step(inputs[tick])
+        return astray.state.arena.tobytes() == live[tick + 1][1]
+
+    pairs = pq.read_table("out/pairs")
+    assert pairs["tick"].to_pylist() == sorted(tick for tick in there if tick + 1 in there and leads_on(tick))
+    assert set(pairs["ticks"].to_pylist()) == {1}
+
+
+def test_among_several_tapes_the_unreadable_one_is_left_out(path: Path, capsys: Any) -> None:
+    record(path, Walkers(4), [None] * 9)
+    Path("text.tape").write_text("hello")
+    made = extract(["text.tape", path], "out", world=Walkers, tables="states")
+    assert made.code == UNREADABLE
+    assert made.manifest["notes"][0].startswith("text.tape is left out: ")
+    assert made.rows == {"states": 10}
+    with pytest.raises(UnreadableError):
+        extract("text.tape", "none", world=Walkers, tables="states")
+    assert not list(Path().glob("none*"))
+    assert run(replayer.commands.main.main, "extract text.tape -o none --table states") == UNREADABLE
+    assert_one_line(capsys.readouterr(), "text.tape")
+
+
+def test_a_copy_counts_once_and_another_run_of_its_name_not_at_all(path: Path) -> None:
+    record(path, Walkers(4), [None] * 9, deterministic=True)
+    Path("copy.tape").write_bytes(path.read_bytes())
+    made = extract([path, "copy.tape"], "out", world=Walkers, tables="states")
+    assert made.manifest["notes"] == ["copy.tape is left out: it is a copy of run.tape"]
+    assert made.rows == {"states": 10}
+    record("other.tape", Walkers(4), [None] * 5, deterministic=True)
+    with pytest.raises(RecordingError, match="of one run"):
+        extract([path, "other.tape"], "more", world=Walkers, tables="states")
+
+
+def give_text(_: Any) -> Any:
+    return "text"
+
+
+def give_objects(_: Any) -> Any:
+    return {"a": object()}
+
+
+def give_other_shapes(state: Any) -> Any:
+    return np.zeros(abs(int(state["x"][0])) + 1)
+
+
+def need_too_much(_state: Any, _agent: Any, _more: Any) -> Any:
+    return 0
+
+
+def give_nothing(_: Any) -> Any:
+    return np.zeros((3, 0))
+
+
+SIM = "--sim small_worlds:Walkers"
+MISTAKES = [
+    ("extract run.tape", "--output"),
+    ("extract missing.tape -o out", "missing.tape"),
+    (f"extract run.tape -o out {SIM} --table pairs", "say what the pairs observe"),
+    (f"extract run.tape -o out {SIM} --table states --reward nothing", "columns of pairs"),
+    (f"extract run.tape -o out {SIM} --table states --field z", "there is no field z; fields: x, y, rng"),
+    (f"extract run.tape -o out {SIM} --stride 0", "--stride"),
+    (f"extract run.tape -o out {SIM} --table states --ticks 5", "a range such as"),
+    (f"extract run.tape -o out {SIM} --table states --ticks 70..80", "has ticks 0 to 60"),
+    (f"extract run.tape -o out {SIM} --table states --ticks 0..9 --ticks 5..20", "tick 5 is in two of the ranges"),
+    (f"extract run.tape -o out {SIM} --observe nothing", "a simulation of your own has no observation nothing"),
+    (f"extract run.tape -o out {SIM} --observe no_such:thing", "no_such"),
+    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_text", "numbers, or arrays of numbers"),
+    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_objects", "gave object for a"),
+    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_other_shapes", "--list give_other_shapes"),
+    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_nothing", "has no values, its shape is (3, 0)"),
+    (f"extract run.tape -o out {SIM} --observe test_extract_losses:need_too_much", "some of (state, agent)"),
+    (f"extract run.tape -o out {SIM} --field x --action nothing", "no action array nothing"),
+    (f"extract run.tape -o out {SIM} --field x --reward nothing", "no reward nothing"),
+    (f"extract run.tape -o out {SIM} --field x --mode balanced", "there is nothing to balance"),
+    (f"extract run.tape -o out {SIM} --table states --split train=0.5", "1 in sum"),
+    (f"extract run.tape -o out {SIM} --table states --split train:1", "NAME=SHARE"),
+    (f"extract run.tape -o there {SIM} --table states", "there exists already"),
+    (f"extract empty -o out {SIM} --table states", "there is no tape in empty"),
+    ("extract run.tape -o out --table states", "--sim"),
+    (f"extract run.tape -o run.tape/out {SIM} --table states", "run.tape"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), MISTAKES)
+def test_mistakes_get_one_line(path: Path, capsys: Any, line: str, said: str) -> None:
+    record(path, Walkers(4), [None] * TICKS)
+    Path("there").mkdir()
+    Path("empty").mkdir()
+    assert run(replayer.commands.main.main, line) == 2
+    assert_one_line(capsys.readouterr(), said)
+    assert not Path("out").exists()
+
+
+def test_the_command_says_what_it_made(path: Path, capsys: Any) -> None:
+    record(path, Walkers(4), [[[0, 1]]] * TICKS)
+    line = f"extract run.tape -o out {SIM} --field x --table pairs --table actions --no-actions --ticks ..-10 -j 2"
+    assert run(replayer.commands.main.main, line) == 0
+    said = capsys.readouterr().out
+    assert "out/pairs: 51 rows in " in said
+    assert "out/actions: 51 rows in " in said
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    assert manifest["command"][0] == "replay"
+    next_line = next(one for one in said.splitlines() if one.startswith("next: "))
+    assert shlex.split(next_line)[1:3] == ["python", "-c"]
+    assert run(replayer.commands.main.main, f"extract run.tape -o more {SIM} --table states --json") == 0
+    assert json.loads(capsys.readouterr().out) == {"path": "more", "rows": {"states": 61}, "code": 0}

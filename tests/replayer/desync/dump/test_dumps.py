@@ -1,0 +1,225 @@
+"""Dumps are tapes: they reproduce the bad tick by themselves; two of them are compared by their trees of hashes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recorder
+import replayer
+import replayer.commands.main
+from recorder import MissingTickError, PeerDesyncError, Recorder
+from replayer.desync.dump.differences_csv import LINES_MAX, write_differences
+from replayer.desync.dump.dump_tapes import diff_dumps
+from replayer.tape.tape import Tape
+from replayer.timeline.verify import verify_tape
+from sim import Field, Schema, State
+from sim.kernel.merkle_tree import BLOCK_BYTES, HashTree, find_differing_leaves
+
+from oracle.command_lines import run
+from small_worlds import Walkers
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own to be in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Wrong(Walkers):
+    """Walkers that are wrong at one tick."""
+
+    def __init__(self, wrong_tick: int = 29) -> None:
+        super().__init__()
+        self.wrong_tick = wrong_tick
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        if self.state["rng"][2] == self.wrong_tick * 40:
+            self.state["y"][7] ^= 4
+
+
+def test_a_dump_reproduces_the_bad_tick_alone() -> None:
+    """The agreed state before it is its first keyframe; verifying it needs one step."""
+    with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10) as tape:
+        for tick in range(1, 41):
+            tape.step([[tick % 20, 2]])
+    report = verify_tape("run.tape", Wrong, dump_folder=Path("dumps"))
+    assert report.dump_path == Path("dumps/run.desync-29")
+    cut = verify_tape(report.dump_path / "reproduction.tape", Wrong)
+    assert (cut.first_bad, cut.verified_ticks) == (29, 1)
+    assert verify_tape(report.dump_path / "reproduction.tape", Walkers).ok
+    with (
+        replayer.open("run.tape", Walkers) as whole,
+        replayer.open(report.dump_path / "reproduction.tape", Walkers) as one,
+    ):
+        assert (one.first_tick, one.last_tick) == (28, 39)
+        assert one[28].hash() == whole[28].hash()
+    with Tape(report.dump_path / "state.tape") as state:
+        (place,) = state.keyframes
+        assert (place.tick, state.snapshot(place).hash()) == (29, report.findings[0].actual_hash)
+
+
+def test_differences_are_a_table() -> None:
+    """Every element that differs, with values that can be read back, and ULPs of floats."""
+    schema = Schema(Field("f", "f8", (2, 3)), Field("n", "i8", (4,)), Field("same", "i8", (2,)))
+    one, two = State(schema), State(schema)
+    one["f"][:] = [[1.0, 0.1, np.nan], [2.0, -0.0, 5.0]]
+    two["f"][:] = [[np.nextafter(1.0, 2), 0.1, 1.0], [2.0, 0.0, 5.0]]
+    two["n"][3] = -7
+    write_differences(Path("d.csv"), one.snapshot(), two.snapshot())
+    assert Path("d.csv").read_text().splitlines() == [
+        "field,index,recorded,replayed,ulps",
+        "f,0 0,1.0,1.0000000000000002,1",
+        "f,0 2,nan,1.0,",
+        "f,1 1,-0.0,0.0,0",
+        "n,3,0,-7,",
+    ]
+
+
+@pytest.mark.parametrize("count", [LINES_MAX, LINES_MAX + 1])
+def test_a_table_of_differences_has_an_end(count: int) -> None:
+    """At most so many lines."""
+    one, two = (State(Schema(Field("n", "i8", (count,)))) for _ in range(2))
+    two["n"][:] = 1
+    write_differences(Path("d.csv"), one.snapshot(), two.snapshot())
+    assert len(Path("d.csv").read_text().splitlines()) == 1 + LINES_MAX
+
+
+# --- peers
+
+
+def lockstep(wrong_tick: int, late: int = 0) -> tuple[list[PeerDesyncError], int]:
+    """Two runs that hand each other their hashes, late ticks later; what was raised, and the tick where that was."""
+    sides = Recorder("one.tape", Walkers(), keyframe_interval_ticks=5), Recorder("two.tape", Wrong(wrong_tick))
+    said: list[tuple[int, int, int]] = []
+    errors = []
+    with sides[0] as one, sides[1] as two:
+        for tick in range(1, 31):
+            for side in (one, two):
+                side.step(None)
+            said.append((tick, one.simulation.state.hash(), two.simulation.state.hash()))
+            if len(said) > late:
+                past, first, second = said[-1 - late]
+                for side, told in ((one, second), (two, first)):
+                    try:
+                        side.report_hash(past, told)
+                    except PeerDesyncError as error:
+                        errors.append(error)
+            if errors:
+                return errors, tick
+    return errors, 30
+
+
+def test_peers_that_agree_say_nothing() -> None:
+    """No dump, and the tapes are as ever."""
+    assert lockstep(0) == ([], 30)
+    assert not list(Path().glob("*desync*"))
+    assert verify_tape("one.tape", Walkers).ok
+
+
+@pytest.mark.parametrize("late", [0, 4])
+def test_peers_that_part_leave_a_dump_each(late: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """At the tick at which they part, before either moves on; the agreed state before it is in the dump."""
+    errors, now = lockstep(12, late)
+    assert [error.tick for error in errors] == [12, 12]
+    assert now == 12 + late
+    error = errors[0]
+    assert "desync with a peer at tick" in str(error)
+    dump = error.dump_path
+    facts = json.loads((dump / "desync.json").read_text())
+    assert (facts["tick"], facts["tick_now"], facts["last_agreed_tick"]) == (error.tick, now, error.tick - 1)
+    with replayer.open(dump / "run.tape", Walkers) as cut:
+        assert cut.first_tick <= error.tick - 1
+        assert cut.last_tick == now
+        live = Walkers()
+        for _ in range(error.tick - 1):
+            live.step(None)
+        assert cut[error.tick - 1].hash() == live.state.hash()
+    found = diff_dumps(errors[0].dump_path, errors[1].dump_path)
+    assert [(one.field, one.rows) for one in found.differences] == [("y", [(7,)])]
+    assert found.blocks == [("y", 0)]
+    assert run(replayer.commands.main.main, f"diff {errors[0].dump_path} {errors[1].dump_path}") == 1
+    assert f"states of tick {now}\n  1 of 3 blocks differ, found in 3 exchanges\n" in capsys.readouterr().out
+
+
+def test_hashes_of_ticks_to_come_wait() -> None:
+    """A peer may be ahead; the step that gets there raises, and the tick is recorded."""
+    with Recorder("run.tape", Walkers()) as tape:
+        tape.report_hash(3, 77)
+        tape.step(None)
+        tape.step(None)
+        with pytest.raises(PeerDesyncError, match=r"tick 3: our hash .* the peer's 000000000000004d; dump in"):
+            tape.step(None)
+        assert tape.tick == 3
+        tape.step(None)
+    assert verify_tape("run.tape", Walkers).verified_ticks == 5
+
+
+def test_hashes_of_old_ticks_are_read_from_the_tape() -> None:
+    """Also those from before the first report; and tick 0, which has no frame. Those that are gone are named."""
+    live = Walkers()
+    hashes = [live.state.hash()]
+    with Recorder("run.tape", Walkers(), keep=10, keyframe_interval_ticks=2, deterministic=True) as tape:
+        for _ in range(9):
+            tape.step(None)
+            live.step(None)
+            hashes.append(live.state.hash())
+        for tick in (0, 1, 5, 9):
+            tape.report_hash(tick, hashes[tick])
+        for _ in range(60):
+            tape.step(None)
+        with pytest.raises(MissingTickError):
+            recorder_of_old_ticks(tape)
+
+
+def recorder_of_old_ticks(tape: recorder.Recorder) -> None:
+    """Ask for a tick that neither memory nor the ring has."""
+    tape._peers._own.clear()  # type: ignore[union-attr]
+    tape.report_hash(1, 1)
+
+
+# --- trees
+
+
+def tree_of(blocks: int, changed: list[int]) -> HashTree:
+    """Of a state of so many blocks, some of which are changed in one byte."""
+    state = State(Schema(Field("a", "u1", (blocks * BLOCK_BYTES,))))
+    for block in changed:
+        state["a"][block * BLOCK_BYTES + 17] ^= 5
+    return HashTree.of(state.snapshot())
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 31, 32, 33])
+def test_every_block_that_differs_is_found_in_log2_exchanges(blocks: int) -> None:
+    """One, several, all, none; and what is asked for is little."""
+    random = np.random.default_rng(blocks)
+    for changed in ([], [0], [blocks - 1], sorted(set(random.integers(0, blocks, 3).tolist())), list(range(blocks))):
+        asked = []
+        other = tree_of(blocks, changed)
+
+        def ask(level: int, numbers: Any, asked: list[int] = asked, other: HashTree = other) -> list[bytes]:
+            asked.append(len(numbers))
+            return other.ask(level, numbers)
+
+        found, exchanges = find_differing_leaves(tree_of(blocks, []), ask)
+        assert found == changed
+        assert exchanges == len(asked) <= math.ceil(math.log2(blocks)) + 1
+        assert sum(asked) <= 1 + 2 * len(changed) * math.ceil(math.log2(blocks or 1))
+
+
+def test_a_tree_that_was_tampered_with_is_refused() -> None:
+    """Nodes must be those of their leaves."""
+    plain = tree_of(5, []).to_plain()
+    assert HashTree.from_plain(plain) == tree_of(5, [])
+    plain["levels"][1][0] = "00" * 8
+    with pytest.raises(ValueError, match="not those of its leaves"):
+        HashTree.from_plain(plain)
+    with pytest.raises(ValueError, match="no tree of hashes"):
+        HashTree.from_plain({"leaves": 3})

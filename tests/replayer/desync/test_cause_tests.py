@@ -1,0 +1,128 @@
+"""What verification says of causes is what was planted: runs that are compared do not know of each other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recorder import Recorder
+from replayer.desync.cause_tests import HIDDEN_STATE
+from replayer.desync.finding import NOT_DETERMINISTIC, Finding
+from replayer.timeline.verify import verify_tape
+from sim import Field, Schema, State
+
+calls = 0  # Of Calls.step, and kept where no keyframe looks.
+
+
+class Calls:
+    """Counts its steps in a global of its module, and reads it at tick 90."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("tick", "i8"), Field("x", "i8", (3,))))
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        global calls  # noqa: PLW0603 - the defect
+        calls += 1
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 90:
+            self.state["x"][1] = calls
+
+
+class Draws(Calls):
+    """Draws from NumPy's own generator, which nobody seeds."""
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        if self.state["tick"] == 90:
+            self.state["x"][1] = np.random.randint(1 << 40)  # noqa: NPY002 - the defect
+
+
+class Words(Calls):
+    """Goes through a set of texts."""
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 90:
+            for word in {"oak", "elm", "birch", "lime", "ash", "fir", "yew"}:  # noqa: PLC0208 - the defect
+                self.state["x"][1] = self.state["x"][1] * 7 + ord(word[1])
+
+
+class Edited(Calls):
+    """Another version of the code."""
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        self.state["x"][1] += self.state["tick"] == 90
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own, as a process begins that has simulated nothing, without a hash seed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules[__name__], "calls", 0)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+
+
+def tape_of(world: Any) -> None:
+    """run.tape, with keyframes at 50, 100 and so on; the module's global is as in another process afterwards."""
+    global calls  # noqa: PLW0603 - the defect's
+    Path("run.tape").unlink(missing_ok=True)
+    with Recorder("run.tape", world(), keyframe_interval_ticks=50) as tape:
+        for _ in range(160):
+            tape.step()
+    calls = 0
+
+
+def found(world: Any) -> tuple[Finding, dict[str, Any]]:
+    """The finding at tick 90, and what was tested, by the first words of the cause."""
+    (finding,) = verify_tape("run.tape", world).findings
+    assert finding.tick == 90
+    return finding, {" ".join(one.cause.split()[:3]): one for one in finding.tested}
+
+
+def test_a_global_of_a_module_is_state_outside_of_the_state() -> None:
+    """It counts, it does not give now this, now that; and no run carries it into the next, not even when asked twice."""
+    tape_of(Calls)
+    for _ in range(2):
+        finding, tested = found(Calls)
+        assert tested["a step that"].suspicious is False
+        assert tested["state outside of"].suspicious is True
+        assert "from the keyframe at tick 0 this tick is re-simulated right" in str(finding.note)
+        assert tested["state outside of"].cause == HIDDEN_STATE
+
+
+def test_an_edit_is_neither() -> None:
+    """Every run of it is the same and wrong."""
+    tape_of(Words)
+    _, tested = found(Edited)
+    assert [tested[name].suspicious for name in ("a step that", "state outside of")] == [False, False]
+
+
+def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
+    """A copy of a process has its generator, too, and would draw the same: it is seeded anew."""
+    tape_of(Draws)
+    finding, tested = found(Draws)
+    assert finding.note == NOT_DETERMINISTIC
+    assert tested["a step that"].suspicious is True
+
+
+def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All runs of one process have one order, so that it is not tested; with one fixed seed on both sides it is known."""
+    tape_of(Edited)
+    _, tested = found(Words)
+    assert not any("order of sets" in one.cause for one in tested.values() if one.suspicious is False)
+    assert tested["the order of"].suspicious is None
+    assert "certify --factor hash-seed" in tested["the order of"].found
+    monkeypatch.setitem(os.environ, "PYTHONHASHSEED", "0")
+    _, tested = found(Words)
+    assert "the order of" not in tested
+    assert tested["another environment"].suspicious is True
+    tape_of(Edited)
+    _, tested = found(Words)
+    assert "the order of" not in tested
+    assert tested["another environment"].suspicious is False

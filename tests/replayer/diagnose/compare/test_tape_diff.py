@@ -1,0 +1,347 @@
+"""Two tapes alone tell the tick, the phase and the fields at which runs part; and what becomes of the difference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import replayer.commands.main
+from recorder import Recorder
+from recorder.storage.file_names import segment_numbers
+from replayer.diagnose.compare.spread import anatomize, course_of_counts
+from replayer.diagnose.compare.tape_diff import diff_tapes
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import make_simulation
+from replayer.tape.tape import Tape
+from sim import Field, Schema, State
+from sim.kernel.simulation import Phase, run_phases
+
+from oracle.command_lines import run
+from small_worlds import Herd, Walkers
+
+pytestmark = pytest.mark.share(0.3)
+
+FIELD_COUNT = 12
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own to be in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Drifting:
+    """Twelve fields that all change at each tick, and one element of one of them that a fault changes once."""
+
+    def __init__(self, fault: tuple[int, int, int] | None = None) -> None:
+        self.state = State(
+            Schema(Field("tick", "i8"), *(Field(f"f{i}", "i8", (40,), hot=i % 2 == 0) for i in range(FIELD_COUNT)))
+        )
+        self.fault = fault
+
+    def step(self, _: Any) -> None:
+        tick = int(self.state["tick"]) + 1
+        self.state["tick"][...] = tick
+        for i in range(FIELD_COUNT):
+            self.state[f"f{i}"][:] += np.arange(40) * tick + i
+        if self.fault is not None and self.fault[0] == tick:
+            self.state[f"f{self.fault[1]}"][self.fault[2]] ^= 1
+
+
+def record(path: str, simulation: Any, ticks: int = 20, inputs: Any = None, **settings: Any) -> Path:
+    """A tape of so many ticks."""
+    with Recorder(path, simulation, **settings) as tape:
+        for tick in range(1, ticks + 1):
+            tape.step(inputs(tick) if inputs else None)
+    return Path(path)
+
+
+@pytest.mark.parametrize("faults", [150, pytest.param(1000, marks=pytest.mark.long)])
+def test_many_faults_are_placed_by_the_tapes_alone(faults: int) -> None:
+    """One element of one field at one tick: the tick is always right, the field in 999 of 1,000 cases."""
+    random = np.random.default_rng(5)
+    sound = record("sound.tape", Drifting(), 6, durability="none")
+    right = 0
+    with Tape(sound) as tape:
+        for number in range(faults):
+            fault = int(random.integers(1, 7)), int(random.integers(FIELD_COUNT)), int(random.integers(40))
+            path = record("bad.tape", Drifting(fault), 6, durability="none")
+            with Tape(path) as other:
+                found = diff_tapes(tape, other)
+            path.unlink()
+            assert found.first_bad == fault[0], f"fault {number}: {fault}"
+            right += found.ticks[0].fields == (f"f{fault[1]}",)
+    assert right >= faults * 0.999
+
+
+class Phased:
+    """Three phases that all write x; a fault in one of them."""
+
+    def __init__(self, fault: int | None = None, at: int = 7) -> None:
+        self.state = State(Schema(Field("tick", "i8"), Field("x", "i8", (8,))))
+        self.phases = tuple(Phase(f"phase{i}", self._phase(i, at if fault == i else None)) for i in range(3))
+
+    def _phase(self, number: int, wrong_tick: int | None) -> Any:
+        def run_phase(_: Any) -> None:
+            self.state["tick"][...] += number == 0
+            self.state["x"][:] = self.state["x"] * 3 + number
+            if self.state["tick"] == wrong_tick:
+                self.state["x"][2] += 1
+
+        return run_phase
+
+    def step(self, inputs: Any) -> None:
+        run_phases(self.phases, inputs)
+
+
+@pytest.mark.parametrize("fault", [0, 1, 2])
+def test_the_phase_is_named(fault: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where frames have the hashes of phases; by diff, and by verify."""
+    record("a.tape", Phased(), blame="phases")
+    record("b.tape", Phased(fault), blame="phases")
+    with Tape("a.tape") as one, Tape("b.tape") as other:
+        assert (found := diff_tapes(one, other)).phase == f"phase{fault}"
+        assert (found.first_bad, found.ticks[0].fields) == (7, ("x",))
+    assert run(replayer.commands.main.main, f"verify a.tape --sim {__name__}:Faulty{fault}") == 1
+    out = capsys.readouterr().out
+    assert f"  phase: phase{fault}\n  fields that differ at tick 7: x\n" in out
+
+
+class Faulty0(Phased):
+    """With a fault in the first phase."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class Faulty1(Phased):
+    """With a fault in the second phase."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Faulty2(Phased):
+    """With a fault in the third phase."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+
+class OneWriter(Phased):
+    """The second phase alone writes y, wrongly at tick 5."""
+
+    def __init__(self, wrong_tick: int = 5) -> None:
+        super().__init__()
+        self.state = State(Schema(Field("tick", "i8"), Field("x", "i8", (8,)), Field("y", "i8", (8,))))
+        first, second, third = self.phases
+
+        def write(inputs: Any) -> None:
+            second.run(inputs)
+            self.state["y"][:] += self.state["tick"] + int(self.state["tick"] == wrong_tick)
+
+        self.phases = first, Phase("middle", write), third
+
+
+def test_the_only_phase_that_writes_a_field_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also without hashes of phases; where several do, they are all named."""
+    record("a.tape", OneWriter(0))
+    assert run(replayer.commands.main.main, f"verify a.tape --sim {__name__}:OneWriter") == 1
+    assert "phase: middle, the only one that writes what differs" in capsys.readouterr().out
+    record("b.tape", Phased())
+    assert run(replayer.commands.main.main, f"verify b.tape --sim {__name__}:Faulty1") == 1
+    assert "phase: one of phase0, phase1, phase2; a tape recorded with" in capsys.readouterr().out
+
+
+# --- what becomes of it
+
+
+class Three:
+    """Cells that take from their neighbours (spreading), one that keeps to itself (bounded), one that forgets."""
+
+    def __init__(self, kind: str = "") -> None:
+        self.state = State(Schema(Field("tick", "i8"), Field("cells", "i8", (200,)), Field("own", "i8", (2,))))
+        self.kind = kind
+
+    def step(self, _: Any) -> None:
+        state = self.state
+        tick = int(state["tick"]) + 1
+        state["tick"][...] = tick
+        cells, own = state["cells"], state["own"]
+        cells[:] = np.maximum(cells, np.maximum(np.roll(cells, 1), np.roll(cells, -1)))
+        own[1] //= 2
+        if tick == 10 and self.kind:
+            place = {"spreading": cells[100:101], "bounded": own[:1], "transient": own[1:]}[self.kind]
+            place[0] += 60
+
+
+@pytest.mark.parametrize("kind", ["spreading", "bounded", "transient"])
+@pytest.mark.parametrize("cadence", [7, 40])
+def test_what_becomes_of_a_difference(kind: str, cadence: int) -> None:
+    """Three planted cases, told by rows from re-simulation; every count is that of the live runs."""
+    record("a.tape", Three(), 60)
+    record("b.tape", Three(kind), 60, keyframe_interval_ticks=cadence)
+    live = Three(), Three(kind)
+    counts = []
+    for tick in range(1, 61):
+        for one in live:
+            one.step(None)
+        if tick >= 10:
+            counts.append(sum(int((live[0].state[n] != live[1].state[n]).sum()) for n in ("cells", "own")))
+    with Tape("a.tape") as one, Tape("b.tape") as other:
+        found = diff_tapes(one, other)
+        assert found.first_bad == 10
+        cursors = [Cursor(one, make_simulation(one, Three)), Cursor(other, make_simulation(other, lambda: Three(kind)))]
+        anatomy = anatomize(cursors[0], cursors[1], 10, 60)
+    assert anatomy.counts.sum(axis=0).tolist() == counts
+    assert anatomy.course == kind
+    assert anatomy.stopped is None
+    assert found.course == ("bounded" if kind == "spreading" else kind)  # Tapes alone count fields, and this is in one.
+
+
+@pytest.mark.parametrize(
+    ("counts", "course"),
+    [
+        ([1], "bounded"),
+        ([3] * 40, "bounded"),
+        ([1, 2, 4, 8], "spreading"),
+        ([4, 2, 1, 1], "bounded"),
+        ([1, 1, 1, 2], "spreading"),
+    ],
+)
+def test_courses(counts: list[int], course: str) -> None:
+    """From the beginning to the end."""
+    assert course_of_counts(counts) == course
+
+
+# --- the command
+
+
+def test_equal_runs_are_the_same_whatever_their_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    """Cadence, journal, split, blame and length do not matter; ticks are compared that both have."""
+    record("a.tape", Herd(), 60, keyframe_interval_ticks=7, blame="none")
+    record("b.tape", Herd(), 50, keyframe_interval_ticks=4, split=900, deterministic=True)
+    assert len(segment_numbers(Path("b.tape"))) > 1
+    assert run(replayer.commands.main.main, "diff a.tape b.tape") == 0
+    assert capsys.readouterr().out == "a.tape and b.tape: 51 ticks from 0 to 50, the same\n"
+
+
+def test_the_screen_of_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tick, fields, inputs, course, values at the next keyframe that both have; a picture."""
+    record("a.tape", Walkers(), 40, lambda tick: [[3, 5]] if tick == 12 else None, keyframe_interval_ticks=10)
+    record("b.tape", Walkers(), 40, keyframe_interval_ticks=5)
+    assert run(replayer.commands.main.main, "diff a.tape b.tape --sim small_worlds:Walkers -o d.svg") == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "a.tape and b.tape: first different at tick 12 of 0 to 40",
+        "  fields: x",
+        "  inputs: differ first at tick 12",
+        "  course: bounded, 29 ticks of 29 differ; rows that differ: 1 at first, 1 after 29 ticks; at tick 20:",
+        "    x: 1 row",
+        f"        [3] first {walker_at('a.tape', 20)}, second {walker_at('b.tape', 20)}",
+        "  picture: d.svg",
+    ]
+    assert "<svg" in Path("d.svg").read_text()
+    assert run(replayer.commands.main.main, "diff a.tape b.tape --sim small_worlds:Walkers --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["first_bad"], facts["fields"], facts["inputs_tick"], facts["rows"]) == (
+        12,
+        ["x"],
+        12,
+        {"x": [1] * 29},
+    )
+
+
+def walker_at(tape: str, tick: int) -> int:
+    """Where walker 3 is at a tick."""
+    with replayer.open(tape, Walkers) as run_:
+        return int(run_[tick]["x"][3])
+
+
+def test_other_code_leaves_the_tapes_to_tell(capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be re-simulated is said, and tick and fields are told all the same."""
+    record("a.tape", Three(), 30)
+    record("b.tape", Three("spreading"), 30)
+    assert run(replayer.commands.main.main, f"diff a.tape b.tape --sim {__name__}:Three") == 1
+    out = capsys.readouterr().out
+    assert "first different at tick 10" in out
+    assert "fields: cells\n" in out
+    assert "the code at hand does not give the states of b.tape at tick 10" in out
+    assert run(replayer.commands.main.main, "diff a.tape b.tape -o d.png") == 2
+    assert "d.png is not drawn: the rows that differ are not counted: the tape names no reg" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("diff a.tape none.tape", 2, "none.tape: no such file"),
+        ("diff a.tape a.tape -o x.txt", 2, "a name that ends in .png"),
+        ("diff a.tape late.tape", 2, "nothing in common"),
+        ("diff a.tape", 2, "other"),
+    ],
+)
+def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, code: int, said: str) -> None:
+    """And the usual exit codes."""
+    record("a.tape", Walkers(), 5)
+    record("late.tape", Walkers(), 300, keep=20, keyframe_interval_ticks=5)
+    assert run(replayer.commands.main.main, line) == code
+    assert said in capsys.readouterr().err.lower()
+
+
+def test_a_tape_with_a_hole_is_compared_where_it_can_be() -> None:
+    """Ticks that one side cannot show are counted, and do not count as the same."""
+    record("a.tape", Drifting(), 60, keyframe_interval_ticks=10)
+    record("b.tape", Drifting(), 60, keyframe_interval_ticks=10)
+    with Tape("b.tape") as other:
+        (segment,) = other.segments
+        entry = next(e for e in segment.contents.entries if e.kind == 2 and e.first_tick <= 25 <= e.final_tick)
+    data = bytearray(Path("b.tape").read_bytes())
+    data[entry.offset + 80] ^= 1
+    Path("b.tape").write_bytes(data)
+    with Tape("a.tape") as one, Tape("b.tape") as other:
+        found = diff_tapes(one, other)
+    assert not found.same
+    assert not found.ticks
+    assert found.unreadable_ticks == entry.final_tick - entry.first_tick + 1
+    assert found.compared_ticks == 61 - found.unreadable_ticks
+
+
+def test_runs_that_differ_from_the_start() -> None:
+    """Another seed: tick 0 has no frame; its keyframe tells."""
+    record("a.tape", Walkers(1), 5)
+    record("b.tape", Walkers(2), 5)
+    with Tape("a.tape") as one, Tape("b.tape") as other:
+        found = diff_tapes(one, other)
+    assert (found.first_bad, found.ticks[0].fields) == (0, ("rng",))
+
+
+class Later(Drifting):
+    """A later version, with another field and a wider one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        kept = [Field(f"f{i}", "i8", (40,), hot=i % 2 == 0) for i in range(FIELD_COUNT - 1)]
+        self.state = State(
+            Schema(Field("tick", "i8"), *kept, Field(f"f{FIELD_COUNT - 1}", "i8", (40, 1)), Field("new", "i8"))
+        )
+
+    def step(self, _: Any) -> None:
+        tick = int(self.state["tick"]) + 1
+        self.state["tick"][...] = tick
+        for i in range(FIELD_COUNT):
+            self.state[f"f{i}"].reshape(-1)[:] += np.arange(40) * tick + i + (i == 4 and tick == 3)
+
+
+def test_versions_with_other_fields_are_compared_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fields that only one has, and those whose bytes differ; equal ones are not named although the hashes all differ."""
+    record("old.tape", Drifting(), 6, keyframe_interval_ticks=4)
+    record("new.tape", Later(), 6, keyframe_interval_ticks=3)
+    with Tape("old.tape") as one, Tape("new.tape") as other:
+        found = diff_tapes(one, other)
+    assert [one.fields for one in found.ticks] == [("f11", "new"), *[("new",)] * 2, *[("f4", "new")] * 4]
+    assert run(replayer.commands.main.main, "diff old.tape new.tape") == 1
+    assert "at tick 0:\n    f11: shape (40,) first, (40, 1) second" in capsys.readouterr().out

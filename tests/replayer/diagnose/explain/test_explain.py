@@ -1,0 +1,732 @@
+"""Ten planted faults in small simulations: replay explain names the tick, the field and the source line of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+
+import replayer.commands.main
+from recorder.environment import describe_environment
+from replayer.diagnose.explain.explain import _first_sides
+
+from project_paths import SOURCES
+
+pytestmark = pytest.mark.share(0.3)
+
+
+HEAD = """
+import functools
+import random
+import numpy as np
+from sim import Field, RandomStream, Schema, State
+
+class Base:
+    def __init__(self):
+        self.state = State(Schema(
+            Field("tick", "i8"), Field("x", "i8", (60,)), Field("grid", "f4", (6, 10)), Field("rng", "u8", (4,))
+        ))
+        RandomStream.seed(self.state["rng"], 5)
+
+    def move(self):
+        self.state["tick"][()] += 1
+        self.state["x"][:] += RandomStream(self.state["rng"]).integers(-2, 3, 60)
+        return int(self.state["tick"])
+"""
+
+
+@attrs.frozen
+class Fault:
+    """A planted defect.
+
+    Attributes:
+        name: what it is.
+        body: the simulation Sim, after HEAD; the guilty line ends in # HERE.
+        field: that differs.
+        kind: of cause that is named.
+        tick: the first bad one.
+        operation: that is named, or None.
+        other: the same in the other version of the code, where there is one; its own guilty line ends in # HERE, too.
+        seed: whether it is recorded with a hash seed of its own.
+        simd: whether the other side is told to leave the processor's features alone.
+    """
+
+    name: str
+    body: str
+    field: str = ""
+    kind: str = ""
+    tick: int = 25
+    operation: str | None = None
+    other: str | None = None
+    seed: str | None = None
+    simd: bool = False
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the command has to find the bad tick itself: not for all of them, since that takes long."""
+        return self.kind == "outside" or self.name.startswith(("exp", "order", "off"))
+
+    @property
+    def module(self) -> str:
+        """Under which it is imported."""
+        return "".join(char if char.isalnum() else "_" for char in self.name)
+
+
+EXP = Fault(
+    "exp under another SIMD level",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            if tick == 25:
+                self.grow(self.state["x"].reshape(6, 10).astype("f4"))
+
+        def grow(self, age):
+            decay = np.exp(age * np.float32(-0.37))  # HERE
+            self.state["grid"][:] += decay
+    """,
+    "grid",
+    operation="np.exp",
+    kind="operation",
+    simd=True,
+)
+FAULTS = [
+    EXP,
+    Fault(
+        "unstable argsort with ties",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    ranks = np.argsort(self.state["x"] % 3)  # HERE
+                    self.state["x"][:] = ranks
+        """,
+        "x",
+        operation="np.argsort",
+        kind="operation",
+        simd=True,
+    ),
+    Fault(
+        "order of a set",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                kinds = {"oak", "elm", "ash", "fir", "yew"}
+                if tick == 25:
+                    for number, kind in enumerate(kinds):  # HERE
+                        self.state["x"][number] += len(kind) + ord(kind[0])
+        """,
+        "x",
+        seed="77",
+        kind="line",
+    ),
+    Fault(
+        "iteration over a dict built from a set",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                kinds = {"oak", "elm", "ash", "fir", "yew"}
+                weights = {kind: ord(kind[0]) for kind in kinds}  # HERE
+                total = 0
+                for weight in weights.values():
+                    total = total * 3 + weight
+                if tick == 25:
+                    self.state["x"][5] += total
+        """,
+        "x",
+        seed="77",
+        kind="line",
+    ),
+    Fault(
+        "off-by-one slice between two versions",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    part = self.state["x"][3:9]  # HERE
+                    total = int(part.sum())
+                    self.state["grid"][0, 0] = total
+        """,
+        "grid",
+        other="""
+        class Sim(Base):
+            def step(self, inputs):
+                '''Another version, with a docstring.'''
+                tick = self.move()
+                if tick == 25:
+                    part = self.state["x"][3:10]  # HERE
+                    total = int(part.sum())
+                    self.state["grid"][0, 0] = total
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "changed constant",
+        """
+        LIMIT = 4  # HERE
+
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    self.cut()
+
+            def cut(self):
+                x = self.state["x"]
+                x[x > LIMIT] -= LIMIT
+        """,
+        "x",
+        other="""
+        LIMIT = 3  # HERE
+
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    self.cut()
+
+            def cut(self):
+                x = self.state["x"]
+                x[x > LIMIT] -= LIMIT
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "stale cache on the instance",
+        """
+        class Sim(Base):
+            def __init__(self):
+                super().__init__()
+                self._table = None
+
+            def step(self, inputs):
+                tick = self.move()
+                if self._table is None:
+                    self._table = self.state["x"] * 2
+                self.state["grid"][:] += self._table.reshape(6, 10)  # HERE
+        """,
+        "grid",
+        kind="outside",
+        tick=11,  # The first one behind a keyframe, as for all that a keyframe does not hold.
+    ),
+    Fault(
+        "module global counter",
+        """
+        STEPS = 0
+
+        def bonus():
+            global STEPS
+            STEPS += 1
+            return STEPS // 7  # HERE
+
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                extra = bonus()
+                self.state["x"][4] += extra
+        """,
+        "x",
+        kind="outside",
+        tick=11,
+    ),
+    Fault(
+        "lru_cache over the state",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                crowd = self.crowd(tick // 40)  # HERE
+                self.state["grid"][1] += crowd
+
+            @functools.lru_cache(maxsize=None)
+            def crowd(self, decade):
+                return int(self.state["x"].max())
+        """,
+        "grid",
+        kind="outside",
+        tick=11,
+    ),
+    Fault(
+        "changed comparison",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                for row in range(60 if tick == 25 else 0):
+                    self.feed(row)
+
+            def feed(self, row):
+                hunger = int(self.state["x"][row]) % 4
+                if hunger < 2:  # HERE
+                    self.state["x"][row] += 10
+        """,
+        "x",
+        other="""
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                for row in range(60 if tick == 25 else 0):
+                    self.feed(row)
+
+            def feed(self, row):
+                hunger = int(self.state["x"][row]) % 4
+                if hunger <= 2:  # HERE
+                    self.state["x"][row] += 10
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "sum over the wrong axis",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                cells = self.state["x"].reshape(6, 10)
+                sums = cells.sum(axis=0)  # HERE
+                self.state["grid"][0, :6] += sums[:6] * (tick == 25)
+        """,
+        "grid",
+        other="""
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                cells = self.state["x"].reshape(6, 10)
+                sums = cells.sum(axis=1)  # HERE
+                self.state["grid"][0, :6] += sums[:6] * (tick == 25)
+        """,
+        kind="edited",
+    ),
+    Fault(
+        "a draw from the random module",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                if tick == 25:
+                    luck = random.randrange(10**9)  # HERE
+                    self.state["x"][3] += luck
+        """,
+        "x",
+        operation="random.randrange",
+        kind="operation",
+    ),
+]
+
+SOUND = [
+    Fault(
+        "sound with caches",
+        """
+        class Sim(Base):
+            def __init__(self):
+                super().__init__()
+                self._squares = {}
+
+            def step(self, inputs):
+                tick = self.move()
+                for row in range(4):
+                    self.state["x"][row] += self.square(row)
+                kinds = {"oak", "elm", "ash", "fir", "yew"}
+                self.state["x"][9] += sum(len(kind) for kind in kinds)
+                self.state["grid"][0] = np.sort(self.state["x"])[:10] / 8
+
+            def square(self, row):
+                if row not in self._squares:
+                    self._squares[row] = row * row
+                return self._squares[row]
+        """,
+    )
+]
+
+MASKED = Fault(
+    "masked",
+    """
+    class Sim(Base):
+        def __init__(self):
+            super().__init__()
+            self._known = {}
+
+        def step(self, inputs):
+            tick = self.move()
+            for kind in {"oak", "elm", "ash", "fir", "yew"}:
+                self.state["x"][2] += len(kind)
+            weight = self.weigh(3)
+            names = sorted({"oak", "elm", "ash", "fir"})
+            self.state["x"][1] += weight + len(names)
+            self.state["x"][3] += tick // 25  # HERE
+
+        def weigh(self, size):
+            if size not in self._known:
+                self._known[size] = size * size
+            return self._known[size]
+    """,
+    other="""
+    class Sim(Base):
+        def __init__(self):
+            super().__init__()
+            self._known = {3: 9}
+
+        def step(self, inputs):
+            tick = self.move()
+            for kind in {"oak", "elm", "ash", "fir", "yew"}:
+                self.state["x"][2] += len(kind)
+            weight = self.weigh(3)
+            names = sorted({"oak", "elm", "ash", "fir"})
+            self.state["x"][1] += weight + len(names)
+            self.state["x"][3] += tick // 26  # HERE
+
+        def weigh(self, size):
+            if size not in self._known:
+                self._known[size] = size * size
+            return self._known[size]
+    """,
+)
+LOST = Fault(
+    "lost",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            self.state["grid"][2] += tick // 25 * 2
+    """,
+)
+PICKY = Fault(
+    "picky",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            plain = type(self.state["x"]) is np.ndarray
+            self.state["x"][3] += (plain + tick) // 26  # HERE
+    """,
+    other="""
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            plain = type(self.state["x"]) is np.ndarray
+            self.state["x"][3] += (plain + tick) // 26 * 2  # HERE
+    """,
+)
+SHY = Fault(
+    "shy",
+    """
+    import sys
+
+    def watched():
+        tools = getattr(sys, "monitoring", None)
+        return sys.gettrace() is not None or any(tools.get_tool(number) for number in range(6) if tools)
+
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            self.state["x"][3] += watched()
+    """,
+)
+SAVER = """
+import numpy as np
+
+class Agent:
+    def __init__(self, number):
+        self.number, self.energy = number, 10.0
+
+    def eat(self, food):
+        self.energy += food
+
+class Sim:
+    def __init__(self):
+        self.agents = [Agent(number) for number in range(120)]
+        self.tick = 0
+
+    def step(self, inputs):
+        self.tick += 1
+        for agent in self.agents:
+            food = 0.1 * agent.number
+            if self.tick == 25:
+                food = food * 2  # HERE
+            agent.eat(food)
+
+    def save(self):
+        return {"tick": np.int64(self.tick), "energy": np.array([agent.energy for agent in self.agents])}
+
+    def load(self, saved):
+        self.tick = int(saved["tick"])
+        for agent, energy in zip(self.agents, saved["energy"]):
+            agent.energy = float(energy)
+"""
+RAISER = Fault(
+    "raiser",
+    """
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            if tick > 25:  # HERE
+                self.state["x"][3] += 1
+    """,
+    other="""
+    class Sim(Base):
+        def step(self, inputs):
+            tick = self.move()
+            if tick > 24:  # HERE
+                raise ValueError("too many")
+    """,
+)
+OTHERS = [MASKED, LOST, PICKY, SHY, RAISER]
+
+RECORD = """
+import importlib, sys, recorder
+for name in sys.argv[1:]:
+    with recorder.Recorder(f"{name}.tape", importlib.import_module(name).Sim(), keyframe_interval_ticks=10) as tape:
+        for tick in range(40):
+            tape.step()
+"""
+
+
+def module(body: str) -> str:
+    """A simulation's source."""
+    return HEAD + textwrap.dedent(body)
+
+
+def guilty_line(source: str) -> int:
+    """The line marked as guilty."""
+    return next(number for number, line in enumerate(source.splitlines(), 1) if line.endswith("# HERE"))
+
+
+def simd_switch() -> str:
+    """The processor features that NumPy can be told to leave alone."""
+    core = getattr(np, "_core", None) or np.core
+    known = core._multiarray_umath
+    return " ".join(name for name in known.__cpu_dispatch__ if known.__cpu_features__.get(name))
+
+
+def record(folder: Path, names: list[str], **environment: str) -> None:
+    """Record forty ticks of each simulation in a process of its own, as a user would have."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    finished = subprocess.run(
+        [sys.executable, "-c", RECORD, *names],
+        cwd=folder,
+        env={**inherited, "PYTHONPATH": os.pathsep.join([str(folder), str(SOURCES)]), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not finished.returncode, finished.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All planted simulations, their other versions in other/, and a tape of each."""
+    folder = tmp_path_factory.mktemp("zoo")
+    (folder / "other").mkdir()
+    for fault in [*FAULTS, *SOUND, *OTHERS]:
+        (folder / f"{fault.module}.py").write_text(module(fault.body))
+        other = fault.body if fault in SOUND else fault.other
+        if other is not None:
+            (folder / "other" / f"{fault.module}.py").write_text(module(other))
+    (folder / "saver.py").write_text(SAVER)
+    (folder / "other" / "saver.py").write_text(SAVER.replace("food * 2", "food * 3"))
+    record(folder, [*(fault.module for fault in [*FAULTS, *SOUND, *OTHERS] if fault.seed is None), "saver"])
+    record(folder, [fault.module for fault in FAULTS if fault.seed], PYTHONHASHSEED="77")
+    (folder / "lost.py").write_text(module(LOST.body.replace(" * 2", "")))
+    (folder / "broken").mkdir()
+    (folder / "broken" / f"{SOUND[0].module}.py").write_text("def step(:\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test works there, without a hash seed of its own."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES", raising=False)
+    monkeypatch.setattr(sys, "path", [str(folder), str(SOURCES), *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+def explain(capsys: Any, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """The command's exit code and what it prints as JSON."""
+    with pytest.raises(SystemExit) as caught:
+        replayer.commands.main.main(["explain", f"{name}.tape", "--sim", f"{name}:Sim", "--json", *arguments])
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return caught.value.code, json.loads(captured.out)
+
+
+ONE_IN_TWO = [  # The zoo has faults of these kinds, too.
+    pytest.param(fault, marks=pytest.mark.long if number % 2 else [], id=fault.module)
+    for number, fault in enumerate(FAULTS)
+]
+
+
+@pytest.mark.parametrize("fault", ONE_IN_TWO)
+def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None:
+    """Exit code 1, the right first tick and field, and the guilty line of the guilty file."""
+    arguments = []
+    if fault.simd:
+        if not simd_switch():
+            pytest.skip("this processor has no features that NumPy could be told to leave alone")
+        arguments = ["--env", f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"]
+    if fault.other is not None:
+        arguments = ["--code", "other"]
+    if not fault.is_searched:
+        arguments += ["--tick", str(fault.tick)]
+    code, facts = explain(capsys, fault.module, *arguments)
+    cause = facts["cause"]
+
+    assert code == 1
+    assert facts["tick"] == fault.tick
+    assert fault.field in [field["field"] for field in facts["fields"]]
+    assert (Path(cause["file"]).name, cause["line"]) == (f"{fault.module}.py", guilty_line(module(fault.body)))
+    assert (cause["kind"], cause["operation"]) == (fault.kind, fault.operation)
+    if fault.seed is not None:
+        recorded = [side["label"] for side in facts["sides"] if side["as_recorded"]]
+        assert recorded == [f"as recorded, PYTHONHASHSEED={fault.seed}"]
+    if fault.other is not None:
+        assert cause["other"]["line"] == guilty_line(module(fault.other))
+    if fault.simd:
+        assert cause["value"]["differing"] > 0
+        assert (cause["value"]["ulp_max"] in (1, 2, 3)) == (fault.operation == "np.exp")
+
+
+def test_the_screen_names_tick_field_operation_line_and_lanes(capsys: Any) -> None:
+    """What people read: the operation, the line with its text, lanes and ULPs, the sides, and which one was recorded."""
+    if not simd_switch():
+        pytest.skip("this processor has no features that NumPy could be told to leave alone")
+    name, line = EXP.module, guilty_line(module(EXP.body))
+    switch = f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"
+    with pytest.raises(SystemExit) as caught:
+        replayer.commands.main.main(
+            ["explain", f"{name}.tape", "--sim", f"{name}:Sim", "--tick", "-16", "--env", switch]
+        )
+    said = capsys.readouterr().out
+
+    assert caught.value.code == 1
+    assert f"{name}.tape: tick 25 differs between two sides" in said
+    assert "cause: np.exp gives other results from the same inputs" in said
+    assert f"{name}.py:{line} in Sim.grow" in said
+    assert "decay = np.exp(age * np.float32(-0.37))" in said
+    assert "of 60 lanes differ, at most" in said
+    assert "ULP)" in said
+    assert f"B  {switch}: hash" in said
+    assert "A  now: hash" in said
+    assert said.count(", as recorded") == 1
+    assert len(said.splitlines()) < 30
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--env", "PYTHONHASHSEED=5", "--code", "other"], pytest.param(["--tick", "25"], marks=pytest.mark.long)],
+)
+def test_sound_simulations_give_no_finding(capsys: Any, arguments: list[str]) -> None:
+    """Caches that are right, sets whose order does not matter, other processes, seeds and used instances: exit code 0."""
+    code, facts = explain(capsys, SOUND[0].module, *arguments)
+
+    assert (code, facts["agrees"], facts["cause"], facts["fields"]) == (0, True, None, [])
+
+
+def test_a_difference_without_effect_is_not_taken_for_the_cause(capsys: Any) -> None:
+    """A cache that one side fills and a set in another order come first; the line that was edited later is named."""
+    code, facts = explain(capsys, "masked", "--code", "other", "--tick", "25", "--env", "PYTHONHASHSEED=5")
+
+    assert (code, facts["cause"]["kind"]) == (1, "edited")
+    assert facts["cause"]["line"] == guilty_line(module(MASKED.body))
+
+
+@pytest.mark.long
+def test_what_no_side_gives_is_told_without_a_cause(capsys: Any) -> None:
+    """The recorded version of the code is lost: the fields that differ, and the lines that write them, and no cause."""
+    code, facts = explain(capsys, "lost", "--tick", "25")
+
+    assert (code, facts["tick"], facts["cause"], facts["agrees"]) == (1, 25, None, False)
+    assert (facts["known_tick"], facts["known_fields"]) == (30, ["grid"])
+    assert [(Path(place["file"]).name, place["text"], place["fields"]) for place in facts["writers"]] == [
+        ("lost.py", 'self.state["grid"][2] += tick // 25', ["grid"])
+    ]
+
+
+def test_a_step_that_notices_the_array_views_is_traced_by_its_lines(capsys: Any) -> None:
+    """The traced step gives the same as the untraced one because arrays are left alone then, which is said."""
+    code, facts = explain(capsys, "picky", "--code", "other", "--tick", "25")
+
+    assert code == 1
+    assert facts["cause"]["line"] == guilty_line(module(PICKY.body))
+    assert any("only lines were watched" in note for note in facts["notes"])
+
+
+def test_a_step_that_notices_the_tracing_is_said_to(capsys: Any) -> None:
+    """If even the lines cannot be watched without changing the step, the note says so, and the hashes are untraced."""
+    code, facts = explain(capsys, "shy", "--tick", "25", "--env", "PYTHONHASHSEED=5")
+
+    assert code == 0
+    assert facts["sides"][0]["as_recorded"]
+    assert any("tracing changes what the step does" in note for note in facts["notes"])
+
+
+def test_a_simulation_that_saves_its_state_is_explained_by_its_objects(capsys: Any) -> None:
+    """There is no field to look at before the step is over; a long list of objects leads to the line."""
+    code, facts = explain(capsys, "saver", "--code", "other", "--tick", "25")
+
+    assert code == 1
+    assert [field["field"] for field in facts["fields"]] == ["energy"]
+    assert (facts["cause"]["kind"], facts["cause"]["line"]) == ("edited", guilty_line(SAVER))
+
+
+def test_an_exception_on_one_side_is_a_difference(capsys: Any) -> None:
+    """One side raises: what, and the line where the two part."""
+    code, facts = explain(capsys, "raiser", "--code", "other", "--tick", "25")
+
+    assert code == 1
+    assert [side["raised"] for side in facts["sides"]] == [None, "the step raised ValueError: too many (raiser.py:23)"]
+    assert facts["cause"]["line"] == guilty_line(module(RAISER.body))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--env", "FOO"], "--env FOO: NAME=VALUE was expected"),
+        (["--code", "nowhere"], "--code nowhere: a folder was expected"),
+        (["--tick", "0"], "tick 0: steps lead to ticks 1 to 40"),
+        (["--tick", "41"], "tick 41: steps lead to ticks 1 to 40"),
+        (["--tick", "25", "--code", "broken"], "the code in"),
+        (["--tick", "25", "--env", "PYTHONHASHSEED=many"], "PYTHONHASHSEED=many: the process that ran the step died"),
+    ],
+)
+def test_mistakes_get_one_line(capsys: Any, arguments: list[str], said: str) -> None:
+    """Exit code 2, nothing on stdout, no traceback."""
+    name = SOUND[0].module
+    with pytest.raises(SystemExit) as caught:
+        replayer.commands.main.main(["explain", f"{name}.tape", "--sim", f"{name}:Sim", *arguments])
+    captured = capsys.readouterr()
+
+    assert caught.value.code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_what_was_recorded_and_cannot_be_tried_is_said() -> None:
+    """Variables of the recorded environment make the other side; another NumPy is only noted."""
+
+    class Recorded:
+        meta: ClassVar[dict[str, Any]] = {
+            "environment": describe_environment() | {"numpy": "1.0", "OPENBLAS_CORETYPE": "x"}
+        }
+
+    now, others, notes = _first_sides(Recorded(), {}, None)  # type: ignore[arg-type]
+
+    assert (now.label, [(side.label, dict(side.environment)) for side in others]) == (
+        "now",
+        [("as recorded, OPENBLAS_CORETYPE=x", {"OPENBLAS_CORETYPE": "x"})],
+    )
+    assert notes == [f"recorded with numpy 1.0, here it is {np.__version__}: what that changes cannot be tried"]

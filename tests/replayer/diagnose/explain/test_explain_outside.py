@@ -1,0 +1,205 @@
+"""What a step keeps outside of the state: replay explain names it, as it was before the step, whatever it is."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import replayer.commands.main
+from recorder import Recorder
+from replayer.diagnose.explain.value_hash import Digester, text_of
+
+from oracle.command_lines import assert_one_line, run
+
+BAD_TICK = 11  # The first one behind a keyframe, which does not hold what is outside of the state.
+KEPT = '''
+import random
+
+import numpy as np
+from sim import Field, Schema, State
+
+
+class Crowded:
+    """A dict that has many parts before the step; a loop names it."""
+
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8", (10,))))
+        self.seen = {}
+
+    def step(self, inputs):
+        tick = int(self.state["x"][0])
+        for number in range(30):
+            self.seen[tick, number] = number
+        self.state["x"][:] += 1
+        self.state["x"][5] += len(self.seen)  # Crowded
+
+
+class Hidden:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (3,))))
+        self.step_count = 0
+
+    def step(self, inputs):
+        self.step_count += 1
+        self.state["x"][:] += self.step_count  # Hidden
+
+
+class Dicing:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (3,))))
+        self.dice = np.random.default_rng(5)
+
+    def step(self, inputs):
+        self.state["x"][1] += self.dice.random()  # Dicing
+
+
+class Saved:
+    """Arithmetic makes a NumPy scalar of what loading gives back as an array without axes."""
+
+    def __init__(self):
+        self.total = np.zeros(())
+        self.kept = 0.0
+
+    def step(self, inputs):
+        self.kept += 0.5
+        self.total = self.total + self.kept  # Saved
+
+    def save(self):
+        return {"total": self.total}
+
+    def load(self, saved):
+        self.total = saved["total"].copy()
+
+
+class Raising(Hidden):
+    def step(self, inputs):
+        self.state["x"][:] += 1
+        if self.state["x"][0] == 5 and self.fails:
+            raise RuntimeError("no more")
+
+    fails = False
+
+
+class Failing(Raising):
+    fails = True
+'''
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the module."""
+    (tmp_path / "kept_outside.py").write_text(KEPT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    yield tmp_path
+    sys.modules.pop("kept_outside", None)
+
+
+def explained(capsys: Any, name: str, *, tick: int = BAD_TICK) -> dict[str, Any]:
+    """The cause that the command names."""
+    record(name)
+    assert run(replayer.commands.main.main, f"explain {name}.tape --sim kept_outside:{name} --tick {tick} --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    line = KEPT[: KEPT.index(f"  # {name}")].count("\n") + 1
+    assert (facts["tick"], facts["cause"]["line"]) == (tick, line)
+    cause: dict[str, Any] = facts["cause"]
+    return cause
+
+
+def record(name: str) -> None:
+    """Twenty ticks, in this process."""
+    simulation = getattr(importlib.import_module("kept_outside"), name)()
+    with Recorder(f"{name}.tape", simulation, keyframe_interval_ticks=10) as tape:
+        for _ in range(20):
+            tape.step()
+
+
+def test_what_was_large_before_the_step_is_named(capsys: Any) -> None:
+    """Large values are not looked at after each line; this one was last looked at before the first line ran."""
+    cause = explained(capsys, "Crowded")
+
+    assert cause["kind"] == "outside"
+    assert [value["name"] for value in cause["outside"]] == ["self.seen"]
+
+
+def test_what_is_outside_is_told_as_it_was_before_the_step(capsys: Any) -> None:
+    """Not as the step's own line made it: the ten steps before, and none in the fresh instance."""
+    cause = explained(capsys, "Hidden")
+
+    assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
+        ("self.step_count", str(BAD_TICK - 1), "0")
+    ]
+
+
+def test_generators_are_told_by_their_states(capsys: Any) -> None:
+    """Both sides by the state of the generator before the step: after ten draws, and after none."""
+    dice = np.random.default_rng(5)
+    fresh = text_of(dice)
+    dice.random(BAD_TICK - 1)
+    assert text_of(dice) != fresh
+    cause = explained(capsys, "Dicing")
+
+    assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
+        ("self.dice", text_of(dice), fresh)
+    ]
+
+
+def test_an_array_without_axes_is_the_scalar_that_it_holds(capsys: Any) -> None:
+    """What is saved is not taken for the cause because loading gives it back as an array; what is not saved is."""
+    cause = explained(capsys, "Saved")
+
+    assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
+        ("self.kept", "5.0", "0.0")
+    ]
+
+
+def test_digests_of_arrays_without_axes_and_of_scalars() -> None:
+    """One value, one digest; another value, another dtype and another number of axes still count."""
+    digest = Digester().digest
+
+    for scalar in (np.float64(2.5), np.int32(7), np.bool_(True), np.datetime64("2026-01-01")):
+        assert digest(np.array(scalar)) == digest(scalar)
+        assert digest(np.array([scalar])) != digest(scalar)
+    assert digest(np.array(2.5)) != digest(np.array(2.25))
+    assert digest(np.array(2.5, "f4")) != digest(np.array(2.5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: random.Random(3),
+        lambda: np.random.default_rng(3),
+        *(lambda kind=kind: getattr(np.random, kind)(3) for kind in ("PCG64DXSM", "Philox", "MT19937", "SFC64")),
+    ],
+)
+def test_texts_of_generators_differ_as_soon_as_they_drew(make: Any) -> None:
+    """Equal states have equal texts; after a draw, also of half a word, they are others and fit on a line."""
+    generator, same = make(), make()
+    before = text_of(same)
+    assert text_of(generator) == before
+
+    numbers = np.random.Generator(generator) if isinstance(generator, np.random.BitGenerator) else generator
+    if isinstance(numbers, random.Random):
+        numbers.random()
+    else:
+        numbers.integers(0, 9, dtype="u4")
+    assert text_of(generator) != before
+    assert "…" not in before
+
+
+def test_what_fails_here_is_told_without_a_label(capsys: Any) -> None:
+    """Nobody asked for sides: the error begins with what is wrong."""
+    record("Raising")
+
+    assert run(replayer.commands.main.main, "explain Raising.tape --sim kept_outside:Failing") == 2
+    captured = capsys.readouterr()
+    assert_one_line(captured, "error: tick 5: the step raised RuntimeError: no more")

@@ -1,0 +1,297 @@
+"""Which sides replay explain compares, and what it says where they agree: seeds, damage, the code that is run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import replayer.commands.main
+from recorder import Recorder
+from recorder.format.blocks.block import HEADER_BYTES, Kind
+from replayer.tape.tape import Tape
+from replayer.timeline.verify import verify_tape
+
+from oracle.command_lines import assert_one_line, run
+from project_paths import SOURCES
+
+pytestmark = pytest.mark.share(0.3)
+
+BAD_TICK = 15
+MODULE = '''
+from sim import Field, Phase, Schema, State, run_phases
+
+
+class Sets:
+    """The order of a set decides about one number at one tick."""
+
+    def __init__(self):
+        self.state = State(Schema(Field("tick", "i8"), Field("x", "f8", (4,))))
+
+    def step(self, inputs):
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 15:
+            for word in {"oak", "elm", "birch", "lime", "ash"}:  # Sets
+                self.state["x"][2] = self.state["x"][2] * 0.7 + len(word)
+
+
+class Plain:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8", (4,))))
+
+    def step(self, inputs):
+        self.state["x"][:] += 1
+
+
+class LateEdit(Plain):
+    def step(self, inputs):
+        self.state["x"][:] += 2 if self.state["x"][0] == 27 else 1  # LateEdit
+
+
+class Phased:
+    """What the second phase writes spreads to the first one's fields in the next tick."""
+
+    def __init__(self):
+        eight = [Field(f"a{number}", "i8", (3,)) for number in range(8)]
+        self.state = State(Schema(Field("tick", "i8"), Field("b", "i8", (3,)), *eight))
+        self.phases = (Phase("grow", self.grow), Phase("sum", self.sum), Phase("idle", self.idle))
+        self.kept = 0
+
+    def step(self, inputs):
+        run_phases(self.phases, inputs)
+
+    def grow(self, inputs):
+        self.state["tick"][()] += 1
+        for number in range(8):
+            self.state[f"a{number}"][:] += 1 + self.state["b"] % 2
+
+    def sum(self, inputs):
+        self.state["b"][:] += 2
+
+    def idle(self, inputs):
+        pass
+
+
+class PhasedEdit(Phased):
+    def sum(self, inputs):
+        super().sum(inputs)
+        self.state["b"][1] += self.state["tick"] == 25
+
+
+class PhasedKept(Phased):
+    def sum(self, inputs):
+        self.kept += 1
+        self.state["b"][:] += self.kept  # PhasedKept
+'''
+RECORD = """
+import sys, recorder, some_sides
+with recorder.Recorder(sys.argv[2], getattr(some_sides, sys.argv[1])(), keyframe_interval_ticks=10) as tape:
+    for tick in range(30):
+        tape.step()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the module; no hash seed is set."""
+    (tmp_path / "some_sides.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    yield tmp_path
+    sys.modules.pop("some_sides", None)
+
+
+def record(name: str, tape: str, **environment: str) -> None:
+    """Record thirty ticks in a process of its own."""
+    paths = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
+    command = [sys.executable, "-c", RECORD, name, tape]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": paths, **environment}, check=True)
+
+
+def line_of(name: str) -> int:
+    """The line that is marked with a name."""
+    return MODULE[: MODULE.index(f"  # {name}")].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("present", "arguments"),
+    [
+        (None, ""),
+        pytest.param(None, f" --tick {BAD_TICK}", marks=pytest.mark.long),
+        ("random", f" --tick {BAD_TICK}"),
+    ],
+)
+def test_a_tape_with_hash_seed_0_is_tried_with_other_seeds(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch, present: str | None, arguments: str
+) -> None:
+    """The seed that a side has for want of another is no reason to find nothing; the side's label says the seed."""
+    record("Sets", "sets.tape", PYTHONHASHSEED="0")
+    if present is not None:
+        monkeypatch.setenv("PYTHONHASHSEED", present)
+
+    assert run(replayer.commands.main.main, f"explain sets.tape --sim some_sides:Sets --json{arguments}") == 1
+    facts = json.loads(capsys.readouterr().out)
+    sides = {side["compared_as"]: side for side in facts["sides"]}
+    assert (facts["tick"], facts["cause"]["line"]) == (BAD_TICK, line_of("Sets"))
+    assert (sides["A"]["as_recorded"], sides["B"]["as_recorded"]) == (True, False)
+    assert "PYTHONHASHSEED=1" in sides["B"]["label"]
+    assert sides["B"]["environment"] == {"PYTHONHASHSEED": "1"}
+
+
+def test_sides_that_were_asked_for_have_one_seed(capsys: Any) -> None:
+    """A variable without any effect makes no difference, whatever the seed of the recording."""
+    record("Sets", "sets.tape", PYTHONHASHSEED="0")
+
+    assert (
+        run(
+            replayer.commands.main.main, f"explain sets.tape --sim some_sides:Sets --tick {BAD_TICK} --json --env FOO=1"
+        )
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out)["agrees"]
+
+
+def record_blocks() -> Path:
+    """Record thirty ticks of Plain in blocks of five, in this process; the tape is sealed."""
+    path = Path("plain.tape")
+    simulation = importlib.import_module("some_sides").Plain()
+    with Recorder(path, simulation, keyframe_interval_ticks=10, sync="never", durability="block") as tape:
+        for tick in range(1, 31):
+            tape.step()
+            if tick % 5 == 0:
+                tape.flush()
+    return path
+
+
+def damage(path: Path, tick: int) -> None:
+    """Change a byte of the block with the frame of a tick."""
+    with Tape(path) as tape:
+        tape.distrust_index()
+        (entry,) = [
+            entry
+            for entry in tape.segments[0].contents.entries
+            if entry.kind == Kind.FRAMES and entry.first_tick <= tick <= entry.final_tick
+        ]
+    data = bytearray(path.read_bytes())
+    data[entry.offset + HEADER_BYTES + 3] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.long
+def test_damage_is_told_where_no_bad_tick_is_found(capsys: Any) -> None:
+    """Ticks 16 to 20 cannot be read: exit code 4, how many are verified, and which are not, as verify says it."""
+    path = record_blocks()
+    damage(path, 18)
+    report = verify_tape(path, importlib.import_module("some_sides").Plain)
+    assert [(one.first_tick, one.last_tick) for one in report.unreached] == [(16, 20)]
+
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:Plain") == 4
+    said = capsys.readouterr().out
+    assert said.startswith("plain.tape: corrupt; every side verifies 26 of 31 ticks")
+    assert "not reached: ticks 16 to 20" in said
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:Plain --json") == 4
+    proved = json.loads(capsys.readouterr().out)["proved"]
+    assert (proved["status"], proved["verified_ticks"]) == (report.status, report.verified_ticks)
+    assert proved["problems"] == [str(problem) for problem in report.problems]
+
+
+@pytest.mark.long
+def test_a_bad_tick_behind_damage_is_explained(capsys: Any) -> None:
+    """It is the first bad one that can be reached; what could not be verified before it is noted."""
+    damage(record_blocks(), 18)
+
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:LateEdit --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["tick"] == 28
+    assert any("before this tick some could not be verified" in note for note in facts["notes"])
+
+
+@pytest.mark.long
+def test_a_tape_without_a_seal_is_told_to_have_none(capsys: Any) -> None:
+    """All its ticks are right: exit code 3, as of verify."""
+    path = record_blocks()
+    with Tape(path) as tape:
+        end = next(entry for entry in tape.segments[0].contents.entries if entry.kind == Kind.END)
+    path.write_bytes(path.read_bytes()[: end.offset])
+
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:Plain") == 3
+    assert "nothing to explain; the tape is not sealed" in capsys.readouterr().out
+
+
+def record_phased(name: str, ticks: int, blame: str) -> None:
+    """Record a simulation with phases, in this process."""
+    simulation = getattr(importlib.import_module("some_sides"), name)()
+    with Recorder("phased.tape", simulation, keyframe_interval_ticks=10, blame=blame) as tape:
+        for _ in range(ticks):
+            tape.step()
+
+
+@pytest.mark.long
+def test_what_all_sides_give_is_told_for_the_tick_itself(capsys: Any) -> None:
+    """One field of one phase differs there, nine at the keyframe behind it: the tape's own hashes say which."""
+    record_phased("Phased", 40, "fields")
+
+    assert run(replayer.commands.main.main, "explain phased.tape --sim some_sides:PhasedEdit --tick 25") == 1
+    said = capsys.readouterr().out
+    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes what differs\n" in said
+    written = said[said.index("lines that wrote the fields that differ at tick 25:") :].partition("\n\n")[0]
+    assert all(" b: self.state" in line for line in written.splitlines()[1:])
+    assert "\n    and 3 more fields\n" in said
+
+
+@pytest.mark.parametrize(("blame", "phase"), [("phases", "sum"), pytest.param("none", None, marks=pytest.mark.long)])
+def test_without_a_later_keyframe_the_tape_still_says_what_differs(capsys: Any, blame: str, phase: str | None) -> None:
+    """Ticks 20 to 29 have one keyframe: only a tape without blame leaves all lines that wrote something."""
+    record_phased("Phased", 29, blame)
+
+    assert run(replayer.commands.main.main, "explain phased.tape --sim some_sides:PhasedEdit --tick 25 --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    written = {field for place in facts["writers"] for field in place["fields"]}
+    assert (facts["known_fields"], facts["phase"]) == ([], phase)
+    assert written == ({"b"} if phase else {"tick", "b", *(f"a{number}" for number in range(8))})
+
+
+def test_the_phase_in_which_two_sides_part_is_named_without_any_blame_on_the_tape(capsys: Any) -> None:
+    """It is the one that reads what is kept outside of the state."""
+    record_phased("PhasedKept", 20, "none")
+
+    assert run(replayer.commands.main.main, "explain phased.tape --sim some_sides:PhasedKept --tick 11") == 1
+    said = capsys.readouterr().out
+    assert "\n  phase: sum\n" in said
+    assert f"some_sides.py:{line_of('PhasedKept')} in PhasedKept.sum" in said
+
+
+def test_a_folder_without_the_code_is_refused(capsys: Any) -> None:
+    """Nothing of the simulation is imported from there, not even if the present code lies below it: exit code 2."""
+    record_blocks()
+    Path("elsewhere").mkdir()
+    Path("elsewhere/other.py").write_text("import some_sides")
+
+    for folder in ("elsewhere", ".."):
+        arguments = f"--sim some_sides:LateEdit --tick 15 --code {folder}"
+        assert run(replayer.commands.main.main, f"explain plain.tape {arguments}") == 2
+        assert_one_line(capsys.readouterr(), "no module of the simulation is there")
+
+
+def test_a_folder_with_a_part_of_the_code_is_enough(capsys: Any) -> None:
+    """Here one module that the simulation's own imports; the simulation itself is the present one."""
+    Path("leaping.py").write_text(
+        "import part_of_it, some_sides\n\nclass Leaping(some_sides.Plain):\n    def step(self, inputs):\n"
+        "        self.state['x'][:] += part_of_it.LEAP\n"
+    )
+    Path("part_of_it.py").write_text("LEAP = 1\n")
+    Path("other").mkdir()
+    Path("other/part_of_it.py").write_text("LEAP = 2\n")
+    record_blocks()
+
+    arguments = "--sim leaping:Leaping --tick 15 --code other --json"
+    assert run(replayer.commands.main.main, f"explain plain.tape {arguments}") == 1
+    assert [field["field"] for field in json.loads(capsys.readouterr().out)["fields"]] == ["x"]

@@ -1,0 +1,251 @@
+"""The parts of replay explain: ledgers laid side by side, distances in ULPs, digests, what a source line says."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recorder.processes.fork_call import in_a_copy
+from replayer.desync.ulps import compare_lanes, ulp_distances
+from replayer.diagnose.explain.align import Alignment
+from replayer.diagnose.explain.backward_slice import find_cause
+from replayer.diagnose.explain.source_lines import LineMap, Source
+from replayer.diagnose.explain.step_trace import Trace
+from replayer.diagnose.explain.trace_step import trace_step
+from replayer.diagnose.explain.value_hash import Digester
+
+HEAD = """
+import numpy as np
+from sim import Field, Schema, State
+
+class Sim:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (40,)), Field("count", "i8")))
+        self.state["x"][:] = np.arange(40)
+"""
+
+
+def load(folder: Path, name: str, body: str) -> Any:
+    """A simulation from source; both versions of a test have one module name, as with --code."""
+    path = folder / name / "planted_here.py"
+    path.parent.mkdir()
+    path.write_text(HEAD + textwrap.indent(textwrap.dedent(body), "    "))
+    spec = importlib.util.spec_from_file_location("planted_here", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["planted_here"] = module
+    spec.loader.exec_module(module)
+    return module.Sim()
+
+
+def cause_of(folder: Path, first: str, second: str) -> Any:
+    """What is found between two versions of a step, and the line marked # HERE in the first."""
+    traces = []
+    for name, body in (("first", first), ("second", second)):
+        simulation = load(folder, name, body)
+        plain = in_a_copy(lambda simulation=simulation: trace_step(simulation, None).to_plain())  # type: ignore[misc]
+        assert plain["is_same"]
+        traces.append(Trace.from_plain(plain["trace"]))
+    marked = (folder / "first" / "planted_here.py").read_text().splitlines()
+    cause = find_cause(Alignment(*traces))
+    return cause, next(number for number, line in enumerate(marked, 1) if line.endswith("# HERE"))
+
+
+GENERATOR = """
+def step(self, inputs):
+    for row, gain in self.gains():
+        self.state["x"][row] += gain
+
+def gains(self):
+    for row in range(5):
+        gain = row * 2  # HERE
+        yield row, gain
+"""
+DEEP = """
+def step(self, inputs):
+    self.state["count"][()] += 1
+    total = self.outer(3)
+    self.state["x"][2] += total
+
+def outer(self, depth):
+    if depth == 0:
+        return self.leaf()
+    return self.outer(depth - 1) + depth
+
+def leaf(self):
+    return 0.25  # HERE
+"""
+COMPREHENSION = """
+def step(self, inputs):
+    weights = [
+        self.weigh(row)
+        for row in range(4)
+    ]
+    self.state["x"][:4] += weights
+
+def weigh(self, row):
+    return row + 1  # HERE
+"""
+IN_PLACE = """
+def step(self, inputs):
+    order = [3, 1, 2]
+    self.arrange(order)
+    self.state["x"][0] += order[0]
+
+def arrange(self, order):
+    order.sort()  # HERE
+"""
+LOOP = """
+def step(self, inputs):
+    x, row = self.state["x"], 0
+    while row < 5:  # HERE
+        x[row] += 1
+        row += 1
+    self.state["count"][()] = 7
+"""
+SWALLOWED = """
+def step(self, inputs):
+    try:
+        value = self.risky(3)
+    except ValueError:
+        value = 0
+    self.state["x"][0] += value
+
+def risky(self, limit):
+    if limit > 2:  # HERE
+        raise ValueError(limit)
+    return limit
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "old", "new"),
+    [
+        (GENERATOR, "row * 2", "row * 3"),
+        (DEEP, "return 0.25", "return 0.5"),
+        (COMPREHENSION, "row + 1", "row + 2"),
+        (IN_PLACE, "order.sort()", "order.reverse()"),
+        (LOOP, "row < 5", "row < 6"),
+        (SWALLOWED, "limit > 2", "limit > 3"),
+    ],
+    ids=["generator", "recursion", "comprehension", "in-place", "loop", "exception"],
+)
+def test_the_way_back_goes_through_calls(tmp_path: Path, body: str, old: str, new: str) -> None:
+    """Through generators, recursion, comprehensions, changed arguments, loops and exceptions to the edited line."""
+    cause, line = cause_of(tmp_path, body, body.replace(old, new))
+
+    assert (cause.kind, cause.place.line) == ("edited", line)
+
+
+def test_a_line_that_one_version_lacks_is_the_cause(tmp_path: Path) -> None:
+    """An added statement is named, although the other version has no line for it."""
+    body = """
+    def step(self, inputs):
+        x = self.state["x"]
+        x[:] += 1
+        x[3] = 0  # HERE
+        x[:] *= 2
+    """
+    cause, line = cause_of(tmp_path, body, body.replace("        x[3] = 0  # HERE\n", ""))
+
+    assert (cause.kind, cause.place.line, cause.other_place) == ("edited", line, None)
+
+
+def test_equal_steps_have_no_cause(tmp_path: Path) -> None:
+    """Two traces of the same step lie side by side without a difference."""
+    cause, _ = cause_of(tmp_path, DEEP, DEEP)
+
+    assert cause is None
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_ulps_are_steps_of_nextafter(dtype: str) -> None:
+    """Counted one by one with nextafter, through zero and denormals; None for NaN."""
+    starts = np.array([0.0, -0.0, 1.0, -1.0, 1000.0, np.finfo(dtype).tiny, -np.finfo(dtype).smallest_subnormal], dtype)
+    moved = starts.copy()
+    for steps in range(1, 30):
+        moved = np.nextafter(moved, np.array(np.inf, dtype))
+        assert ulp_distances(starts, moved) == [steps] * len(starts)
+        assert ulp_distances(moved, starts) == [steps] * len(starts)
+    assert ulp_distances(np.array([np.nan], dtype), np.array([1], dtype)) == [None]
+    assert ulp_distances(np.array([np.nan + 1j]), np.array([1 + 1j])) == [None]
+    assert ulp_distances(np.array([1, 2]), np.array([1, 3])) is None
+
+
+def test_lanes_are_compared_by_bytes() -> None:
+    """Minus zero differs at a distance of nothing, a NaN is itself, shapes and dtypes must be the same."""
+    first = np.array([[0.0, np.nan, 1.0], [2.0, 3.0, 4.0]])
+    second = first.copy()
+    second[0, 0], second[1, 2] = -0.0, np.nextafter(4.0, 5.0)
+    lanes = compare_lanes(first, second)
+
+    assert lanes is not None
+    assert (lanes.count, lanes.total, lanes.ulp_max) == (2, 6, 1)
+    assert [(index, ulp) for index, _, _, ulp in lanes.shown] == [((0, 0), 0), ((1, 2), 1)]
+    assert compare_lanes(first, first[:1]) is None
+    assert compare_lanes(first, first.astype("f4")) is None
+
+
+class Node:
+    """An object that holds others."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.again = self
+
+
+def test_digests_know_values_and_not_addresses() -> None:
+    """Equal values are equal; the order of a list and a dict counts, that of a set does not; cycles end."""
+    digest = Digester().digest
+    same = [
+        ({1, 2, 30000}, {30000, 2, 1}),
+        (Node([1, 2.5]), Node([1, 2.5])),
+        (np.arange(6)[::2], np.array([0, 2, 4])),
+        (np.random.default_rng(3), np.random.default_rng(3)),
+    ]
+    other = [
+        ([1, 2], [2, 1]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (0.0, -0.0),
+        (1, True),
+        (1, 1.0),
+        (np.int64(1), np.int32(1)),
+        (Node([1]), Node([2])),
+        (np.zeros((2, 3)), np.zeros((3, 2))),
+        ("a", b"a"),
+    ]
+
+    assert [digest(one) == digest(two) for one, two in same] == [True] * len(same)
+    assert [digest(one) == digest(two) for one, two in other] == [False] * len(other)
+
+
+def test_statements_and_their_heads_say_what_they_read(tmp_path: Path) -> None:
+    """A statement over several lines is one; of an if only its head counts; an augmented assignment reads its target."""
+    path = tmp_path / "some.py"
+    path.write_text("if (limit\n        > self.floor):\n    total += grow(\n        state['x'],\n    )\n")
+    source = Source(str(path))
+    head, body = source.statement(2), source.statement(4)
+
+    assert head is not None
+    assert body is not None
+    assert (head.first_line, head.last_line, sorted(head.reads)) == (1, 2, ["limit", "self", "self.floor"])
+    assert (body.first_line, body.last_line, body.calls) == (3, 5, ("grow",))
+    assert {"total", "state", "'x'"} <= body.reads
+    assert source.statement_text(4) == "total += grow( state['x'], )"
+
+
+def test_lines_of_two_versions_are_paired(tmp_path: Path) -> None:
+    """Moved lines find each other, edited ones stand for each other, new ones for none."""
+    (tmp_path / "a.py").write_text("one\ntwo\nthree\nfour\n")
+    (tmp_path / "b.py").write_text("new\none\ntwo\nTHREE\nfour\n")
+    lines = LineMap(Source(str(tmp_path / "a.py")), Source(str(tmp_path / "b.py")))
+
+    assert [lines.to_first(line) for line in range(1, 6)] == [-1, 1, 2, 3, 4]
+    assert lines.edited == {4}

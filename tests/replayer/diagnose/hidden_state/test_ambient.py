@@ -1,0 +1,204 @@
+"""What surrounds a simulation is taken down without touching it, named, put back and given to others."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import leaky_worlds
+import numpy as np
+import pytest
+
+from replayer.diagnose.hidden_state.ambient_diff import find_candidates, words_between
+from replayer.diagnose.hidden_state.object_walk import take_ambient
+from replayer.diagnose.hidden_state.roots import Roots
+from replayer.diagnose.hidden_state.transplant import Transplant
+from replayer.diagnose.hidden_state.value_kinds import same_leaf
+
+
+class Kept(leaky_worlds.One):
+    """Keeps one of everything."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.number = seed
+        self.listed = [seed, [seed]]
+        self.named = {"a": seed, "b": {"c": seed}}
+        self.chosen = {seed, 10}
+        self.queue = collections.deque([seed], maxlen=5)
+        self.raw = bytearray([seed])
+        self.array = np.full(3, seed)
+        self.objects = np.array([[seed], None], dtype=object)
+        self.pair = (seed, [seed])
+        self.random = random.Random(seed)
+        self.generator = np.random.Generator(np.random.SFC64(seed))
+        self.legacy = np.random.RandomState(seed)
+        self.me = self
+        self.inner = Slotted(seed)
+        self.again = self.inner
+
+    @property
+    def bomb(self) -> int:
+        """Nobody must ask for it."""
+        raise AssertionError
+
+
+class Slotted:
+    """An object without a dict."""
+
+    __slots__ = ("empty", "value")
+
+    def __init__(self, value: int) -> None:
+        self.value = [value]
+
+
+NAMES = ["number", "listed", "named", "chosen", "queue", "raw", "array", "objects", "pair", "random", "generator"]
+NAMES += ["legacy", "inner.value"]
+
+
+def ambient_of(simulation: Any) -> Any:
+    """The ambient of one simulation."""
+    return take_ambient(Roots(type(simulation)), simulation)
+
+
+def test_every_kind_of_value_is_compared_and_named() -> None:
+    """Two instances of other seeds differ in all of them; equal ones and two looks at one in none."""
+    first = ambient_of(Kept(1))
+    differing = {candidate.name for candidate in find_candidates(first, ambient_of(Kept(2)))}
+
+    assert differing == {f"Kept.{name}" for name in NAMES}
+    assert find_candidates(first, ambient_of(Kept(1))) == []
+
+
+def test_taking_down_changes_nothing() -> None:
+    """Neither the state, nor a generator, nor the global ones, nor what is kept."""
+    kept = Kept(3)
+    before, hash_before = ambient_of(kept), kept.state.hash()
+    draws = random.getstate(), np.random.get_state()[2]  # noqa: NPY002
+    for _ in range(3):
+        assert find_candidates(before, ambient_of(kept)) == []
+    assert kept.state.hash() == hash_before
+    assert (random.getstate(), np.random.get_state()[2]) == draws  # noqa: NPY002
+
+
+def test_a_copy_gets_all_that_it_lacks_and_keeps_its_own_objects() -> None:
+    """After the transplant nothing differs; aliases and references to itself are the copy's own."""
+    live, copy = Kept(1), Kept(2)
+    theirs, ours = ambient_of(live), ambient_of(copy)
+    mine = {name: getattr(copy, name) for name in ("listed", "array", "generator", "inner")}
+    live.random.random()  # The live run goes on.
+    live.listed[1].append(7)
+    transplant = Transplant(theirs, ours, copy.state)
+    for candidate in find_candidates(theirs, ours):
+        for path in candidate.paths:
+            transplant.give(path)
+
+    assert find_candidates(theirs, ambient_of(copy)) == []
+    assert copy.listed == [1, [1]]
+    assert copy.me is copy
+    assert copy.again is copy.inner
+    assert copy.listed[1] is not live.listed[1]
+    assert copy.pair[1] is not live.pair[1]
+    for name, one in mine.items():
+        assert getattr(copy, name) is one
+
+
+def test_what_a_copy_lacks_altogether_is_made_anew() -> None:
+    """An attribute that only the live run has, and one that only the copy has."""
+    live, copy = Kept(1), Kept(1)
+    live.extra = extra = [{"a": [1]}, np.arange(3), random.Random(5), (live, 2)]  # type: ignore[attr-defined]
+    copy.superfluous = 3  # type: ignore[attr-defined]
+    theirs, ours = ambient_of(live), ambient_of(copy)
+    transplant = Transplant(theirs, ours, copy.state)
+    for candidate in find_candidates(theirs, ours):
+        for path in candidate.paths:
+            transplant.give(path)
+
+    made = copy.extra  # type: ignore[attr-defined]
+    assert not hasattr(copy, "superfluous")
+    assert (made[0], made[1].tolist(), made[2].random()) == ({"a": [1]}, [0, 1, 2], random.Random(5).random())
+    assert made[3] == (copy, 2)
+    assert made[0]["a"] is not extra[0]["a"]
+
+
+def test_surroundings_are_put_back_in_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Globals, what they hold, class attributes, closures, defaults, generators, the environment, the folder."""
+    monkeypatch.setattr(leaky_worlds, "COUNTER", 5)
+    monkeypatch.chdir(tmp_path)
+    roots = Roots(leaky_worlds.MutableDefault)
+    calls = leaky_worlds.CALLS
+    before = take_ambient(roots, None)
+    expected = random.random(), np.random.random()  # noqa: NPY002
+    before.put_back()
+
+    leaky_worlds.COUNTER = 9
+    leaky_worlds.NEW = 1  # type: ignore[attr-defined]
+    calls["x"] = 1
+    leaky_worlds.ClassAttribute.total = 4
+    leaky_worlds.FunctionAttribute.draw.calls = 2  # type: ignore[attr-defined]
+    leaky_worlds.ClosureCell().draw()  # type: ignore[call-arg]
+    leaky_worlds.MutableDefault().draw()
+    os.environ["LEAKY_COUNT"] = "3"
+    os.chdir("/")
+    random.random()
+    np.random.random()  # noqa: NPY002
+    moved = {candidate.name for candidate in find_candidates(before, take_ambient(roots, None))}
+    before.put_back()
+
+    assert moved == {
+        "module leaky_worlds: COUNTER",
+        "module leaky_worlds: NEW",
+        "module leaky_worlds: CALLS",
+        "ClassAttribute.total",
+        "FunctionAttribute.draw.calls",
+        "ClosureCell.draw: drawn",
+        "MutableDefault.draw: gathered",
+        "os.environ['LEAKY_COUNT']",
+        "current folder",
+        "random",
+        "np.random",
+    }
+    assert find_candidates(before, take_ambient(roots, None)) == []
+    assert (leaky_worlds.COUNTER, leaky_worlds.CALLS is calls, calls) == (5, True, {})
+    assert Path.cwd() == tmp_path
+    assert (random.random(), np.random.random()) == expected  # noqa: NPY002
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 623, 624, 625, 5000])
+def test_words_drawn_are_counted_exactly(count: int) -> None:
+    """Between two states of the random module's generator, from any position."""
+    generator = random.Random(7)
+    generator.getrandbits(32)
+    before = generator.getstate()
+    for _ in range(count):
+        generator.getrandbits(32)
+
+    assert words_between(before, generator.getstate()) == count
+
+
+def test_more_words_than_are_counted_are_not_guessed() -> None:
+    """Another generator's state is no number of words away."""
+    assert words_between(random.Random(1).getstate(), random.Random(2).getstate()) is None
+
+
+def test_leaves_are_compared_to_the_bit() -> None:
+    """Types, signs of zero and the order of sets matter; a NaN equals itself."""
+    assert same_leaf((1, [2.0]), (1, [2.0]))
+    assert same_leaf(float("nan"), float("nan"))
+    assert same_leaf(np.float32(1), np.float32(1))
+    assert not same_leaf(1, True)
+    assert not same_leaf(0.0, -0.0)
+    assert not same_leaf((1, 2), (2, 1))
+    assert not same_leaf((1,), (1, 2))
+    assert not same_leaf(np.float32(1), np.float64(1))
+    assert not same_leaf((1, 2), (True, 2))
+
+
+def test_a_library_s_objects_in_globals_stay_its_own() -> None:
+    """Of installed packages only the classes of the simulation's own objects are looked into."""
+    roots = Roots(Kept)
+    assert {"numpy", "random", "pytest", "sim.kernel.state"}.isdisjoint(roots.modules)
+    assert "leaky_worlds" in roots.modules

@@ -1,0 +1,253 @@
+"""States are compared by the rows that are in use, whatever room there is, and reports say no more than that."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import replayer.commands.main
+from recorder import Recorder
+from replayer.desync.dump.differences_csv import LINES_MAX, write_differences
+from replayer.desync.state_diff import compare_states, row_lines
+from replayer.diagnose.compare.spread import anatomize
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import make_simulation
+from replayer.tape.tape import Tape
+from replayer.timeline.verify import verify_tape
+from sim import Blob, Field, Schema, State, Table
+
+import small_worlds
+from oracle.command_lines import run
+
+
+class Garden:
+    """A table, a blob, and fields of no and one axis; a row more every ten ticks."""
+
+    def __init__(self) -> None:
+        table = Table("t", Field("a", "i4"), Field("at", "f8", (2,)), capacity=4)
+        self.state = State(Schema(Field("tick", "i8"), Field("heat", "f8", (10,)), table, Blob("log", capacity=4)))
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        state = self.state
+        state["tick"][()] += 1
+        tick = int(state["tick"])
+        state["heat"][:] += 1
+        if tick % 10 == 0:
+            new = state.add_rows("t", 1)
+            state["t.a"][new] = tick
+            state["t.at"][new] = tick / 7
+            state.set_blob("log", state.blob("log") + b"x")
+        self.edit(tick)
+
+    def edit(self, tick: int) -> None:
+        """What another version of the code does."""
+
+
+class Room(Garden):
+    """Has had more rows for a moment."""
+
+    def edit(self, tick: int) -> None:
+        if tick == 25:
+            self.state.add_rows("t", 9)
+            self.state.truncate_rows("t", 2)
+
+
+class RoomAndHeat(Room):
+    """And a number that differs."""
+
+    def edit(self, tick: int) -> None:
+        super().edit(tick)
+        if tick == 25:
+            self.state["heat"][3] += 0.5
+
+
+class More(Garden):
+    """Three rows and two bytes more than there should be, and so more room as well."""
+
+    def edit(self, tick: int) -> None:
+        if tick == 25:
+            new = self.state.add_rows("t", 3)
+            self.state["t.a"][new] = 7
+            self.state.set_blob("log", self.state.blob("log") + b"yz")
+
+
+class Fails(Garden):
+    """Raises a while after it went wrong."""
+
+    def edit(self, tick: int) -> None:
+        if tick == 25:
+            self.state["heat"][3] += 0.5
+        if tick == 31 and self.state["heat"][3] == 31.5:
+            raise RuntimeError("too hot")
+
+
+class Passing(Garden):
+    """Wrong for three ticks."""
+
+    def edit(self, tick: int) -> None:
+        if tick in (25, 28):
+            self.state["heat"][3] += 0.5 if tick == 25 else -0.5
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own with garden.tape, with keyframes at ticks 20, 40 and 60."""
+    monkeypatch.chdir(tmp_path)
+    for world in (Garden, Room, RoomAndHeat, More, Fails, Passing):
+        monkeypatch.setattr(small_worlds, world.__name__, world, raising=False)
+    record("garden.tape", Garden())
+
+
+def record(path: str, world: Any) -> list[Any]:
+    """A tape of 60 ticks; its states by tick."""
+    with Recorder(path, world, keyframe_interval_ticks=20, blame="fields") as tape:
+        states = [tape.simulation.state.snapshot()]
+        for _ in range(60):
+            tape.step()
+            states.append(tape.simulation.state.snapshot())
+    return states
+
+
+def brute_force(one: Any, other: Any) -> dict[str, int]:
+    """Rows that differ by loops over live rows; those that one side alone has differ."""
+    found = {}
+    for name in one:
+        rows = [state[name] if state[name].ndim else state[name].reshape(1) for state in (one, other)]
+        common = min(map(len, rows))
+        count = sum(rows[0][i].tobytes() != rows[1][i].tobytes() for i in range(common))
+        found[name] = count + max(map(len, rows)) - common
+    counts = sum(one.count(name) != other.count(name) for name in ("t", "log"))
+    return {name: count for name, count in {"#counts": counts, **found}.items() if count}
+
+
+def verify(world: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """What the command prints, and the report in its dump."""
+    assert run(replayer.commands.main.main, f"verify garden.tape --sim small_worlds:{world}") == 1
+    return capsys.readouterr().out, Path("garden.desync-25/report.md").read_text()
+
+
+@pytest.mark.parametrize("world", [RoomAndHeat, More, Passing, Room])
+def test_rows_are_counted_as_brute_force_counts_them(world: Any) -> None:
+    """At every tick, on tapes whose tables have other room; only where no value differs room is a difference."""
+    ours, theirs = record("ours.tape", Garden()), record("theirs.tape", world())
+    with Tape("ours.tape") as one, Tape("theirs.tape") as other:
+        cursors = Cursor(one, make_simulation(one, Garden)), Cursor(other, make_simulation(other, world))
+        anatomy = anatomize(*cursors, 25, 60)
+    assert anatomy.stopped is None
+    for tick in range(25, 61):
+        expected = brute_force(ours[tick], theirs[tick])
+        room = {"t": 1} if ours[tick].layout.capacities != theirs[tick].layout.capacities and not expected else {}
+        counted = {name: int(n) for name, n in zip(anatomy.fields, anatomy.counts[:, tick - 25], strict=True) if n}
+        assert counted == (expected or room), tick
+        shown = {one.field: one.row_count for one in compare_states(ours[tick], theirs[tick]) if not one.only_room}
+        assert shown == expected
+
+
+def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    """A field beside it has its row and values; where there is only room, that is said, at the tick itself as well."""
+    printed, report = verify("RoomAndHeat", capsys)
+    assert "  fields that differ at tick 25: heat\n  not by values, only by the room for rows: t.a, t.at\n" in printed
+    assert "    heat: 1 row\n        [3] recorded 40.0, replayed 40.5\n" in printed
+    assert "- heat: 1 row\n  - `[3] recorded 40.0, replayed 40.5`\n" in report
+    printed = verify("Room", capsys)[0]
+    assert "  no value differs at tick 25, only the room for rows: t.a, t.at\n" in printed
+    assert "    t: no value differs, only the room: for 4 recorded, for 16 replayed\n" in printed
+    assert printed.count("room") == 2
+
+
+def test_no_value_is_shown_of_a_row_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """On either side; counts name their table or blob."""
+    printed, _ = verify("More", capsys)
+    assert "    #counts: 2 rows\n        rows of t: recorded 4, replayed 7\n        bytes of log:" in printed
+    states = [record(f"{name}.tape", world())[26] for name, world in (("one", Garden), ("two", More))]
+    found = {one.field: row_lines(one) for one in compare_states(*states)}
+    assert found["t.a"] == [f"[{i}] recorded no such row, replayed 7" for i in (2, 3, 4)]
+    assert found["log"] == ["[2] recorded no such row, replayed 121", "[3] recorded no such row, replayed 122"]
+    back = {one.field: row_lines(one) for one in compare_states(states[1], states[0], ("first", "second"))}
+    assert back["t.at"][0] == "[2] recorded [0.0, 0.0], replayed no such row"
+
+
+def test_every_element_is_in_the_table_or_the_report_says_which_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows that one side alone has are in it, with an empty value; so are counts."""
+    _, report = verify("More", capsys)
+    with Path("garden.desync-25/differences.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    with Tape("garden.tape") as tape, np.load("garden.desync-25/keyframe_replayed.npz") as replayed:
+        recorded = tape.snapshot(tape.keyframe_at(40))  # type: ignore[arg-type]
+        expected = {("#counts", "t"): ("4", "7"), ("#counts", "log"): ("4", "6")}
+        for name in recorded:
+            for index in np.ndindex(tuple(map(max, recorded[name].shape, replayed[name].shape))):
+                sides = (recorded[name], replayed[name])
+                texts = tuple(
+                    repr(side[index].item()) if all(map(int.__lt__, index, side.shape)) else "" for side in sides
+                )
+                if texts[0] != texts[1]:
+                    expected[name, " ".join(map(str, index))] = texts
+    assert {(line["field"], line["index"]): (line["recorded"], line["replayed"]) for line in lines} == expected
+    assert "`differences.csv`: each element that differs at the next keyframe, with" in report
+    facts = json.loads(Path("garden.desync-25/finding.json").read_text())["differences"]
+    assert facts == {"lines": len(lines), "elements": len(lines), "left_out": []}
+
+
+def test_a_table_that_is_cut_off_says_so() -> None:
+    """How many there are, and what cannot be in it."""
+    states = [State(Schema(Field("n", "i8", (LINES_MAX + 5,)), Field("s", "f8", (side,)))) for side in (2, 3)]
+    states[1]["n"][:] = 1
+    table = write_differences(Path("d.csv"), states[0].snapshot(), states[1].snapshot())
+    assert (table.lines, table.elements, table.left_out) == (LINES_MAX, LINES_MAX + 5, ["s"])
+    assert table.what() == (
+        "the first 10,000 of 10,005 elements that differ at the next keyframe, but for s, which cannot be compared"
+    )
+
+
+def test_a_keyframe_that_was_not_reached_is_not_called_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """The diverged run raises; nothing is known, and no file is promised that is not there."""
+    printed, report = verify("Fails", capsys)
+    assert "going on from the bad tick, at tick 31: the step raised RuntimeError: too hot" in printed
+    assert "nothing differs" not in printed + report
+    assert "The next recorded keyframe, tick 40, was not reached by the replay." in report
+    promised = {word.strip("`,:") for word in report.split("## Files")[1].split("##")[0].split() if word[0] == "`"}
+    assert promised <= {path.name for path in Path("garden.desync-25").iterdir()}
+    assert {"keyframe_recorded.npz", "before.npz", "report.md"} - promised == {"report.md"}
+
+
+def test_what_passes_by_itself_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says it as the report does."""
+    printed, report = verify("Passing", capsys)
+    assert "  at the next recorded keyframe, tick 40, nothing differs any more\n" in printed
+    assert "Nothing differs at the next recorded keyframe, tick 40." in report
+
+
+def test_sorts_of_nan_are_told_apart() -> None:
+    """Where the text is the same and the bytes are not, there are bits."""
+    one, two = (State(Schema(Field("x", "f8", (2,)), Field("y", "f4", (3,), row_axes=1))) for _ in range(2))
+    one["x"][1] = one["y"][2] = np.nan
+    two["x"][1] = two["y"][2] = -np.float64(np.nan)
+    found = [row_lines(difference) for difference in compare_states(one.snapshot(), two.snapshot())]
+    assert found == [
+        ["[1] recorded nan (bits 7ff8000000000000), replayed nan (bits fff8000000000000)"],
+        [
+            "[0] recorded [0.0, 0.0, nan] (bits of number 2 7fc00000), replayed [0.0, 0.0, nan] (bits of number 2 ffc00000)",
+        ],
+    ]
+
+
+def test_files_of_arrays_keep_their_shapes() -> None:
+    """Those without an axis as well, in dumps and in what seek writes."""
+    report = verify_tape("garden.tape", More, dump_folder=Path())
+    assert run(replayer.commands.main.main, "seek garden.tape --tick 40 --sim small_worlds:Garden -o s.npz") == 0
+    with np.load("s.npz") as arrays, np.load(f"{report.dump_path}/before.npz") as before:
+        state = Garden()
+        for tick in range(1, 41):
+            state.step(None)
+            if tick in (24, 40):
+                there = before if tick == 24 else arrays
+                assert {name: there[name].shape for name in there} == {
+                    name: state.state[name].shape for name in state.state
+                }
+        assert arrays["tick"] == 40

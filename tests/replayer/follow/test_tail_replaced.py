@@ -1,0 +1,95 @@
+"""A tail whose file is replaced by another of the same name, or that meets what it does not know."""
+
+from __future__ import annotations
+
+import errno
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from waiting import wait_until
+
+from recorder import Recorder, UnsupportedVersionError
+from recorder.format.blocks.file_header import make_file_header
+from recorder.format.blocks.frame import Frame, encode_frame
+from recorder.format.blocks.full_keyframe import encode_full
+from recorder.format.segments.segment_encoder import SegmentEncoder, frames_piece, full_pieces, make_piece
+from recorder.storage import tape_files as logfile
+from replayer.follow.tail import Ended, Tail
+from replayer.tape.tape import Tape
+from sim.kernel.plain_data import encode_plain
+
+from small_worlds import Walkers
+
+
+def ticks(seen: list[Any]) -> list[int]:
+    """The ticks of the frames among what was seen."""
+    return [one.tick for one in seen if isinstance(one, Frame)]
+
+
+def test_a_file_that_is_begun_anew_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two failed syncs in a row: what was in the second file is written again into another of that name."""
+    path = tmp_path / "run.tape"
+    disk_fails = False
+    sync = logfile.LogFile.fdatasync
+
+    def fdatasync(self: Any) -> None:
+        if disk_fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(self)
+
+    monkeypatch.setattr(logfile.LogFile, "fdatasync", fdatasync)
+    warnings.simplefilter("ignore")
+    with Tail(_begin(path, tape := Recorder(path, Walkers(), sync="0.05s", keyframe_interval_ticks=50))) as tail:
+        got = ticks(list(tail.poll()))
+        disk_fails = True
+        inodes = set()
+
+        def begun_anew_twice() -> bool:
+            tape.step([])
+            got.extend(ticks(tail.poll()))
+            if (second := Path(f"{path}.1")).exists():
+                inodes.add(second.stat().st_ino)
+            return len(inodes) == 3
+
+        wait_until(begun_anew_twice)
+        disk_fails = False
+        wait_until(lambda: not tape._writer.failing)
+        for _ in range(100):
+            tape.step([])
+        tape.close()
+        last = [*tail.follow(wait=lambda _: pytest.fail("nothing comes any more"))]
+
+    assert isinstance(last[-1], Ended)
+    assert got + ticks(last) == list(range(1, tape.tick + 1))
+
+
+def _begin(path: Path, tape: Recorder) -> Path:
+    for _ in range(20):
+        tape.step([])
+    tape.flush()
+    return path
+
+
+@pytest.mark.parametrize(("kind", "is_refused"), [(0x40, True), (0xC0, False)])
+def test_a_kind_that_is_not_known(tmp_path: Path, kind: int, is_refused: bool) -> None:  # noqa: FBT001
+    """As Tape does: refused, unless its number says that it may be skipped."""
+    path = tmp_path / "run.tape"
+    snapshot = Walkers().state.snapshot()
+    encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))
+    frames = [frames_piece(tick, 1, encode_frame(tick, 1, encode_plain(None))) for tick in (1, 2)]
+    keyframe = full_pieces(0, encode_full(0, snapshot.hash(), snapshot))[0]
+    parts = [encoder.start()]
+    parts += [encoder.place(piece) for piece in [*keyframe, frames[0], make_piece(kind, b"new", 1), frames[1]]]
+    path.write_bytes(b"".join([*parts, encoder.last_index(), encoder.end(None, final=True)]))
+
+    with Tail(path) as tail, Tape(path) as tape:
+        if is_refused:
+            for read in (tail.poll, lambda: tape.frame(1), tail.poll):
+                with pytest.raises(UnsupportedVersionError, match="kind"):
+                    read()
+        else:
+            assert ticks(tail.poll()) == [1, 2]
+            assert tape.frame(2).tick == 2

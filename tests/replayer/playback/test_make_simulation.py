@@ -1,0 +1,64 @@
+"""Naming a simulation on the command line, and worlds in other versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+import replayer.playback.make_simulation
+from recorder import Recorder
+from recorder.factory_spec import load_factory
+from replayer import Tape
+from replayer.playback.make_simulation import version_note
+from sim import find_world
+from sim.scenario.config.load import load_scenario
+
+
+def test_a_factory_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """module:attribute, nested attributes too, is imported from where the user is."""
+    (tmp_path / "my_walks.py").write_text("class Outer:\n    class Walk:\n        steps = 3\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert load_factory("my_walks:Outer.Walk")().steps == 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("walks", "module:factory was expected"),
+        (":Walk", "module:factory was expected"),
+        ("walks:", "module:factory was expected"),
+        ("no_such_module_anywhere:Walk", "No module named 'no_such_module_anywhere'"),
+        ("json:no_such_name", "has no attribute 'no_such_name'"),
+        ("json:__name__", "json:__name__ is str, not something to be called"),
+    ],
+)
+def test_what_is_no_factory_is_refused_in_a_sentence(spec: str, text: str) -> None:
+    """The message repeats what was typed and says what is wrong."""
+    with pytest.raises(ValueError, match=text):
+        load_factory(spec)
+
+
+def test_a_users_file_with_the_name_of_a_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--sim sim:Mine, where sim.py lies in the current folder, says that the file needs another name."""
+    (tmp_path / "sim.py").write_text("class Mine: ...\n")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ValueError, match=r"sim\.py has the name of a package of ours: give that file another name"):
+        load_factory("sim:Mine")
+
+
+def test_another_version_of_the_world_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tape of one version under another installed version gets a sentence; under the same version none."""
+    scenario = load_scenario("quiet-meadow")
+    with Recorder(tmp_path / "run.tape", scenario.world.make(scenario.config)) as recorder:
+        recorder.step([])
+    with Tape(tmp_path / "run.tape") as tape:
+        assert version_note(tape) is None
+        newer = attrs.evolve(find_world("meadow"), version=99)
+        monkeypatch.setattr(replayer.playback.make_simulation, "find_world", lambda _: newer)
+
+        assert version_note(tape) == ("recorded with version 3 of meadow, version 99 is installed: expect a desync")

@@ -1,0 +1,237 @@
+"""What notebooks show: HTML that is whole in itself, without scripts, whatever a tape says; and what it says is right."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder.notebook.html
+import replayer
+from recorder import Recorder
+from recorder.notebook.html import STRIP_WIDTH, Strip
+from sim import Field, Schema, State
+from sim.kernel.registry import Origin
+
+from oracle.live_runs import record_live
+from small_worlds import Herd, Walkers
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m"
+
+
+class Checked(html.parser.HTMLParser):
+    """The text of a piece of HTML, whose elements are balanced and can do nothing."""
+
+    ELEMENTS = frozenset(
+        "div b span table tbody tr td th details summary svg rect path text title".split()  # noqa: SIM905
+    )
+    ATTRIBUTES = frozenset(
+        "style colspan x y width height viewbox role fill fill-opacity stroke d font-size opacity text-anchor".split()  # noqa: SIM905
+    )
+
+    def __init__(self, shown: str) -> None:
+        super().__init__()
+        self._open: list[str] = []
+        self.text = ""
+        self.feed(shown)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in self.ELEMENTS
+        for name, value in attrs:
+            assert name in self.ATTRIBUTES
+            assert not re.search("url|javascript|expression|@import", value or "")
+        if not self.get_starttag_text().endswith("/>"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += f"{data} "
+
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError(decl)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+def text(shown: Any) -> str:
+    """What a person reads of an object in a notebook."""
+    return Checked(shown._repr_html_()).text
+
+
+@pytest.fixture(scope="module")
+def herd(tmp_path_factory: Any) -> Path:
+    path = tmp_path_factory.mktemp("herd") / "herd.tape"
+    record_live(
+        path, Herd(3), [None] * 60, keyframe_interval_ticks=10, full_every=3, notes={"why": HOSTILE, HOSTILE: 1}
+    )
+    return path
+
+
+def test_a_tape_and_a_timeline(herd: Path) -> None:
+    """What world, which ticks, which keyframes, which fields; where the timeline stands; and nothing is simulated for it."""
+    with replayer.open(herd, world=lambda: pytest.fail("it was simulated")) as run:
+        for shown in (run, run.tape):
+            said = text(shown)
+            for part in ("herd.tape", "intact by its index", "small_worlds.Herd", "0 to 60", "closed", run.tape.run_id):
+                assert part in said
+            assert "6 fields" in said
+            assert re.search(r"grass\s+float32\s+4 × 6", said)
+            assert re.search(r"animals.age\s+int32\s+one\s+column of animals", said)
+            assert re.search(r"diary\s+uint8\s+one\s+opaque bytes", said)
+            fulls = sum(place.is_full for place in run.tape.keyframes)
+            assert f"{fulls} full, {7 - fulls} delta" in said
+            assert "here" not in said
+    with replayer.open(herd, world=Herd) as run:
+        run.seek(30)
+        assert "here" in text(run)
+        assert "M319 18" in run._repr_html_()
+
+
+def test_words_of_a_tape_are_shown_and_do_nothing(herd: Path, tmp_path: Path) -> None:
+    """Names, notes, outcomes and paths with HTML in them are text."""
+    path = tmp_path / "<b>&.tape"
+
+    class World(Walkers):
+        pass
+
+    World.__qualname__ = HOSTILE
+    tape = Recorder(path, World(), notes={"who": [HOSTILE]})
+    tape.step([[0, 1]])
+    assert "<script>alert(1)" in text(tape)
+    tape.close({"reason": HOSTILE})
+    for shown in (replayer.Tape(path), replayer.open(path), replayer.Tape(herd)):
+        raw = shown._repr_html_()
+        assert "<script" not in raw
+        assert "<img" not in raw
+        assert "\x1b" not in raw
+        assert "<script>alert(1)</script>" in text(shown)
+    assert "<b>&.tape" in text(replayer.Tape(path))
+
+
+def test_a_world_with_a_configuration(tmp_path: Path) -> None:
+    """A tape may say that it is of any world, with any name in it."""
+
+    class World(Walkers):
+        origin = Origin("meadow", 3, {"name": HOSTILE, "seed": [HOSTILE], "x": {"y": HOSTILE}})
+
+    with Recorder(tmp_path / "a.tape", World()) as tape:
+        tape.step([])
+    said = text(replayer.Tape(tmp_path / "a.tape"))
+
+    assert "meadow version 3" in said
+    assert "<script>alert(1)" in said
+    assert "<script" not in replayer.Tape(tmp_path / "a.tape")._repr_html_()
+
+
+def test_damage_is_told(herd: Path, tmp_path: Path) -> None:
+    """A torn tape is incomplete, a damaged one corrupt, and what is missing is named; a file that is gone, too."""
+    whole = herd.read_bytes()
+    torn = tmp_path / "torn.tape"
+    torn.write_bytes(whole[: len(whole) * 2 // 3])
+    said = text(replayer.Tape(torn))
+    assert "incomplete" in said
+    assert "not properly" in said
+    with replayer.Tape(herd) as tape:
+        offset = tape.keyframes[2].entry.offset
+    damaged = tmp_path / "damaged.tape"
+    damaged.write_bytes(whole[:offset] + bytes(72) + whole[offset + 72 : -40])  # Without its end it has no index.
+    said = text(replayer.Tape(damaged))
+    assert "corrupt" in said
+    assert f"damaged: bytes {offset:,} to" in said
+    many = tmp_path / "gone.tape"
+    many.write_bytes(whole)
+    with replayer.open(many) as run:
+        pass
+    assert "gone.tape" in text(run)  # It is closed, and the notebook goes on.
+
+
+def test_seeks_and_verifications(herd: Path) -> None:
+    """A seek says where it went and from where, a verification whether it is the same; a desync is named."""
+    with replayer.open(herd, world=Herd) as run:
+        seek = run.seek(25)
+        assert (f"{seek.state_hash:016x}, as recorded" in text(seek), "tick 25" in text(seek)) == (True, True)
+        assert "20, 5 ticks re-simulated" in text(seek)
+        said = text(run.verify())
+        assert "the same" in said
+        assert "61 of 61 ticks" in said
+
+    class Late(Herd):
+        def step(self, inputs: Any) -> None:
+            super().step(inputs)
+            if self.state["tick"] == 33:
+                self.state.set("grass", 0, 99)
+
+    with replayer.open(herd, world=Late) as run:
+        said = text(run.verify())
+    assert "desync" in said
+    assert "first bad tick 33 : grass" in said.replace("  ", " ").replace("33:", "33 :")
+
+
+def test_a_data_set(herd: Path, tmp_path: Path) -> None:
+    """What an extraction made: its tables, rows and columns."""
+    pytest.importorskip("pyarrow")
+    made = replayer.extract(herd, tmp_path / "data", tables="states", stride=10, world=Herd)
+
+    for shown in (made, replayer.Dataset(tmp_path / "data")):
+        said = text(shown)
+        assert re.search(r"states\s+7\s+run, tick, ", said)
+        assert "parquet" in said
+        assert "missing" not in said
+
+
+def test_a_recorder(tmp_path: Path) -> None:
+    """While it records and afterwards: its tape, its tick, its keyframes, its fields."""
+    tape = Recorder(tmp_path / "a.tape", Herd(), keyframe_interval_ticks=5)
+    for _ in range(12):
+        tape.step(None)
+    tape.flush()
+    said = text(tape)
+    assert "recording" in said
+    assert re.search(r"tick\s+12", said)
+    assert "every 5 ticks" in said
+    assert "6 fields" in said
+    assert "small_worlds.Herd" in said
+    tape.close()
+    assert "closed" in text(tape)
+
+
+def test_it_stays_small(tmp_path: Path) -> None:
+    """Thousands of keyframes, of gaps and of fields give some tens of kilobytes."""
+    strip = Strip(
+        0, 10**12, range(0, 10**6, 7), range(0, 10**12, 10**8), [(tick, tick + 1) for tick in range(0, 10**6, 50)]
+    )
+    assert len(strip.svg()) < 20 * STRIP_WIDTH
+
+    class Wide(Walkers):
+        def __init__(self) -> None:
+            self.state = State(Schema(*(Field(f"field_{number}", "i8") for number in range(3000))))
+
+        def step(self, inputs: Any) -> None:
+            pass
+
+    with Recorder(tmp_path / "a.tape", Wide(), notes={"long": "x" * 10_000}) as tape:
+        tape.step(None)
+        shown = replayer.Tape(tmp_path / "a.tape")._repr_html_()
+    assert len(shown) < 60_000
+    assert "and 2,800 more" in shown
+    assert recorder.notebook.html.FIELDS_MAX == 200
+
+
+@pytest.mark.parametrize(("first", "last", "here"), [(0, 0, 0), (5, 6, 5), (0, 1 << 62, 1 << 61)])
+def test_a_strip_of_any_length(first: int, last: int, here: int) -> None:
+    """One tick or very many: marks lie within the strip."""
+    shown = Strip(first, last, [first], [last], [(first, last)], here).svg()
+
+    Checked(shown)
+    assert all(0 <= int(x) <= STRIP_WIDTH for x in re.findall(r'M(\d+)|x="(\d+)"', shown)[0] if x)

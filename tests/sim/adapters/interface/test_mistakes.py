@@ -1,0 +1,247 @@
+"""What users do by mistake, and what they find out: a sentence where it happens, not a recording that does not replay."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recorder
+import replayer
+from sim.adapters import CapturedWarning, NotCapturedError, adapt, fields
+
+gymnasium = pytest.importorskip("gymnasium")
+
+from gymnasium import spaces  # noqa: E402
+
+import environments as zoo  # noqa: E402
+from gymnasium_runs import drive, last_result  # noqa: E402
+
+pytestmark = pytest.mark.share(0.3)
+
+
+def cart_pole() -> Any:
+    return gymnasium.make("CartPole-v1")
+
+
+def test_what_is_recorded_is_not_recorded_again_from_outside(tmp_path: Path) -> None:
+    """Neither itself nor a wrapper around it; the recording that there is goes on."""
+    env = recorder.record(cart_pole(), tmp_path / "run.tape", quiet=True)
+    for again in (env, gymnasium.wrappers.TimeLimit(env, 9)):
+        with pytest.raises(NotCapturedError, match="CartPole-v1 is recorded already, inside of this wrapper"):
+            recorder.record(again, tmp_path / "again.tape")
+    env.reset(seed=1)
+    env.step(0)
+    env.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["run.tape"]
+    with replayer.open(tmp_path / "run.tape") as run:
+        assert run.verify().ok
+
+
+def test_one_environment_has_one_recording_at_a_time(tmp_path: Path) -> None:
+    """Two would step it in turns, and neither would replay; after the first is closed, or forgotten, there may be another."""
+    bare = cart_pole()
+    env = recorder.record(bare, tmp_path / "one.tape", quiet=True)
+    with pytest.raises(NotCapturedError, match="CartPole-v1 is being recorded already"):
+        recorder.record(bare, tmp_path / "two.tape")
+    env.close()
+    other = recorder.record(bare, tmp_path / "two.tape", quiet=True)
+    other.tape.close()
+    del other
+    gc.collect()
+    recorder.record(bare, tmp_path / "three.tape", quiet=True).close()
+    with pytest.raises(FileExistsError, match="exists already"):
+        recorder.record(cart_pole(), tmp_path / "three.tape")
+
+
+def test_a_step_before_the_first_reset_is_refused(tmp_path: Path) -> None:
+    """An environment that no wrapper keeps in order would draw from a source that no replay knows."""
+    env = recorder.record(zoo.Drift(), tmp_path / "run.tape", quiet=True)
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"reset\(\) comes before the first step\(\)"):
+        env.step(1)
+    drive(env, 40, 2)
+    env.close()
+    with pytest.raises(ValueError, match="this recorder is closed"):
+        env.step(1)
+    with replayer.open(tmp_path / "run.tape", world=zoo.Drift) as run:
+        assert run.verify().ok
+
+    begun = zoo.Drift()
+    begun.reset(seed=4)  # Before it was recorded: its generator is there, and saved.
+    env = recorder.record(begun, tmp_path / "begun.tape", quiet=True)
+    for _ in range(9):
+        env.step(1)
+    env.close()
+    with replayer.open(tmp_path / "begun.tape", world=zoo.Drift) as run:
+        assert run.last_tick == 9
+
+
+@pytest.mark.parametrize(
+    ("subject", "choices", "error", "said"),
+    [
+        (zoo.Drift, {}, TypeError, r"Drift is a class: an instance was expected, such as Drift\(\)"),
+        (zoo.Drift(), {"level": "Exact"}, ValueError, "level='Exact': one of exact, canonical, inputs_only was expected"),
+        (zoo.Drift(), {"ignore": "Drift.x"}, TypeError, r"a list of names was expected, such as \['Drift.x'\]"),
+    ],
+    ids=["class", "level", "ignore"],
+)  # fmt: skip
+def test_choices_that_cannot_be_are_one_sentence(
+    subject: Any, choices: Any, error: Any, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        recorder.record(subject, tmp_path / "run.tape", **choices)
+    assert not list(tmp_path.iterdir())
+
+
+class Clock:
+    """Its step takes nothing."""
+
+    def __init__(self) -> None:
+        self.t = 0
+
+    def step(self) -> None:
+        self.t += 1
+
+
+def test_a_step_that_takes_no_inputs_is_refused_before_a_tape_is_begun(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"Clock.step\(\).* does not take the inputs"):
+        recorder.record(Clock(), tmp_path / "run.tape", fields("t"))
+    assert not list(tmp_path.iterdir())
+
+
+class DrawsFromItsSpace(zoo.Drift):
+    """As games of chance do that nobody meant to record."""
+
+    def __init__(self, drawn: str = "action_space") -> None:
+        super().__init__()
+        self.action_space = spaces.Discrete(3)
+        self.noise = spaces.Dict(a=spaces.Tuple([spaces.Box(-1, 1, (2,))]))
+        self.drawn = drawn
+
+    def step(self, action: Any) -> Any:
+        if self.drawn == "action_space":
+            self.x[0] += int(self.action_space.sample())
+        if self.drawn == "noise":
+            self.x += self.noise.sample()["a"][0]
+        return super().step(action)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "named"),
+    [("action_space", r"DrawsFromItsSpace\.action_space"), ("noise", r"DrawsFromItsSpace\.noise\['a'\]\[0\]")],
+)
+def test_a_step_that_draws_from_a_space_is_told_at_once(drawn: str, named: str, tmp_path: Path) -> None:
+    """Its generator cannot be saved, since players draw from it, too."""
+    env = recorder.record(DrawsFromItsSpace(drawn), tmp_path / "run.tape", quiet=True)
+    env.reset(seed=1)
+    with pytest.warns(CapturedWarning, match=f"a step draws from {named}, whose random generator is not saved"):
+        env.step(1)
+    env.close()
+
+
+def test_a_player_may_draw_from_the_spaces_between_steps(tmp_path: Path) -> None:
+    """That is what action_space.sample() is for; no warning, and the recording replays."""
+    make = lambda: DrawsFromItsSpace("nothing")  # noqa: E731
+    env = recorder.record(make(), tmp_path / "run.tape", quiet=True)
+    env.unwrapped.noise.seed(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env.reset(seed=1)
+        for _ in range(300):
+            env.unwrapped.noise.sample()
+            if any(env.step(env.action_space.sample())[2:4]):
+                env.reset()
+    env.close()
+    with replayer.open(tmp_path / "run.tape", world=make) as run:
+        assert run.verify().ok
+
+
+def test_a_recording_of_an_environment_is_resumed(tmp_path: Path) -> None:
+    """In a fresh instance, which has no generator yet; both halves replay."""
+    path = tmp_path / "run.tape"
+    env = recorder.record(cart_pole(), path, quiet=True, keyframe_interval_ticks=16)
+    results = drive(env, 40, 3)
+    env.close()
+    with recorder.resume(path, adapt(cart_pole())) as tape:
+        assert last_result(tape.simulation) == results[-1]
+        for tick in range(40):
+            last = tape.simulation.last
+            tape.step({"reset": None} if last.terminated or last.truncated else tick % 2)
+    with replayer.open(path) as run:
+        assert run.last_tick == len(results) + 40
+        assert run.verify().ok
+    with pytest.raises((TypeError, recorder.RecordingError), match="CartPole"):
+        recorder.resume(path, adapt(gymnasium.make("Pendulum-v1")))
+
+
+OTHERS = {
+    "observations": gymnasium.wrappers.NormalizeObservation,
+    "rewards": gymnasium.wrappers.NormalizeReward,
+    "frames": lambda env: gymnasium.wrappers.FrameStackObservation(env, 3),
+    "limit": lambda env: gymnasium.wrappers.TimeLimit(env, 17),
+    "transformed": lambda env: gymnasium.wrappers.TransformObservation(env, lambda seen: seen * 2, None),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_wrappers_with_a_memory_are_state_inside_and_go_on_outside(name: str, tmp_path: Path) -> None:
+    """Running means, frames, counters: inside they come back, outside nothing is different for them."""
+    make = lambda: OTHERS[name](zoo.Drift())  # noqa: E731
+    alone = drive(make(), 150, 5)
+    inside = recorder.record(make(), tmp_path / "inside.tape", quiet=True, keyframe_interval_ticks=40)
+    outside = OTHERS[name](recorder.record(zoo.Drift(), tmp_path / "outside.tape", quiet=True))
+    assert drive(inside, 150, 5) == drive(outside, 150, 5) == alone
+    inside.close()
+    outside.close()
+    with replayer.open(tmp_path / "inside.tape", world=make) as run:
+        assert run.verify().ok
+        for tick in (121, 57, 80):
+            run.seek(tick)
+            assert last_result(run.simulation) == alone[tick - 1]
+    with replayer.open(tmp_path / "outside.tape", world=zoo.Drift) as run:
+        assert run.verify().ok
+
+
+def test_a_wrapper_that_draws_has_to_be_inside(tmp_path: Path) -> None:
+    """It draws from the environment's own generator: outside, between the steps, and the replay says so."""
+    make = lambda: gymnasium.wrappers.StickyAction(zoo.Drift(), 0.3)  # noqa: E731
+    inside = recorder.record(make(), tmp_path / "inside.tape", quiet=True)
+    outside = gymnasium.wrappers.StickyAction(recorder.record(zoo.Drift(), tmp_path / "outside.tape", quiet=True), 0.3)
+    for env in (inside, outside):
+        drive(env, 60, 5)
+        env.close()
+    for name, world, kept in (("inside", make, True), ("outside", zoo.Drift, False)):
+        with replayer.open(tmp_path / f"{name}.tape", world=world) as run:
+            assert run.verify().ok is kept
+
+
+def test_environments_of_an_asynchronous_vector_have_a_tape_each(tmp_path: Path) -> None:
+    """Each in a process of its own; the first is made here, too, to see its spaces, so that a name has its process in it."""
+    makes = [_Recorded(tmp_path, number) for number in range(2)]
+    vector = gymnasium.vector.AsyncVectorEnv(makes, context="fork" if sys.platform == "linux" else None)
+    vector.reset(seed=5)
+    for _ in range(40):
+        vector.step(np.array([0, 1]))
+    vector.close()
+    lengths = []
+    for path in sorted(tmp_path.glob("*.tape")):
+        with replayer.open(path) as run:
+            assert run.verify().ok
+            lengths.append(run.last_tick)
+    assert [length >= 40 for length in sorted(lengths)] == [False, True, True]
+
+
+class _Recorded:
+    """Makes a recorded environment in whatever process."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.folder, self.number = folder, number
+
+    def __call__(self) -> Any:
+        return recorder.record(cart_pole(), self.folder / f"{self.number}-{os.getpid()}.tape", quiet=True)

@@ -1,0 +1,329 @@
+"""The Mesa adapter: models come back whole, in place; what they are built with at random is named."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
+from going_on import Case, prove
+from optional_packages import LazyModule, needs
+
+import recorder
+import replayer
+from recorder.conformance.contract_checks import Subject, check_run
+from recorder.testing import SimulationContract
+from replayer.commands.check_adapter import check_level, level_lines
+from replayer.playback.make_simulation import UnfitSimulationError
+from sim.adapters import CapturedWarning, NotCapturedError, adapt
+from sim.adapters.capture.values import encode_value
+from sim.kernel.simulation import restore
+
+needs("mesa", "networkx")
+models = LazyModule("mesa_models")
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning"
+)
+
+
+def example(name: str, module: str, *arguments: Any, **settings: Any) -> Any:
+    """One of the models that Mesa shows; it says of some of what they use that it is experimental."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(importlib.import_module(f"mesa.examples.{module}.model"), name)(*arguments, **settings)
+
+
+def wolves(seed: int = 1) -> Any:
+    """With its simulator, which has events."""
+    from mesa.experimental.devs import ABMSimulator
+
+    simulator = ABMSimulator()
+    return example("WolfSheep", "advanced.wolf_sheep", 8, 8, 20, 10, seed=seed, simulator=simulator)
+
+
+def boids() -> Any:
+    """Whose space has a view of its own array."""
+    return example("BoidFlockers", "basic.boid_flockers", 15, seed=1)
+
+
+def wealth() -> Any:
+    """The simplest of them."""
+    return example("BoltzmannWealth", "basic.boltzmann_wealth_model", 10, 4, 4, seed=1)
+
+
+def segregation() -> Any:
+    """It comes to rest."""
+    return example("Schelling", "basic.schelling", 10, 10, homophily=0.7, seed=1)
+
+
+def trusted(model: Any) -> Any:
+    """The model as a simulation."""
+    return adapt(model, trust=True)
+
+
+def game_of_life(width: int = 12) -> Any:
+    """Its grid makes a generator of its own, without a seed, which no step draws from."""
+    model = example("ConwaysGameOfLife", "basic.conways_game_of_life", width, width, seed=3)
+    model.grid.random.seed(0)
+    return model
+
+
+def shown(simulation: Any) -> bytes:
+    """What a user sees of a model: of every agent its id, class, place and numbers; the random numbers to come."""
+    model = simulation.model
+    seen = []
+    for agent in model.agents:
+        numbers = [
+            (name, value)
+            for name, value in sorted(vars(agent).items())
+            if isinstance(value, int | float | str | np.ndarray | np.generic)
+        ]
+        cell = getattr(agent, "cell", None)
+        place = cell.coordinate if cell is not None else np.array(getattr(agent, "position", 0))
+        seen.append((agent.unique_id, type(agent).__name__, place, tuple(numbers)))
+    layers = getattr(getattr(model, "grid", None), "_mesa_property_layers", {})
+    return encode_value(
+        [
+            [model.steps, seen, [np.array(one.data) for one in layers.values()]],
+            [model.random.getstate()[1][-1], model.rng.bit_generator.state["state"]["state"]],
+        ]
+    )
+
+
+CASES = {
+    "meadow": Case(lambda: trusted(models.Meadow()), shown),
+    "wolves": Case(lambda: trusted(wolves()), shown),
+    "boids": Case(lambda: trusted(boids()), shown),
+    "wealth": Case(lambda: trusted(wealth()), shown),
+    "life": Case(lambda: trusted(game_of_life()), shown),
+    "segregation": Case(lambda: trusted(segregation()), shown),
+    "sugar": Case(
+        lambda: trusted(example("SugarscapeG1mt", "advanced.sugarscape_g1mt", initial_population=20, seed=1)), shown
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["wolves", *(pytest.param(name, marks=pytest.mark.long) for name in ("meadow", "boids"))]
+)
+def test_a_restored_model_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """From random ticks, here and in a fresh process: the same agents, places and states, bit for bit."""
+    prove("test_mesa", name, tmp_path, steps=25, loads=2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
+def test_restored_at_fifty_ticks_of_two_thousand_it_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """The same at length, for each; where nothing moves any more after a while, for as long as it does. Sugarscape is slow."""
+    steps = {"life": 100, "segregation": 100, "sugar": 200}.get(name, 2000)
+    prove("test_mesa", name, tmp_path, steps=steps, loads=50)
+
+
+class TestMeadow(SimulationContract):
+    ticks = 10
+    seeds = 3
+
+    def make(self) -> Any:
+        return trusted(models.Meadow())
+
+
+@pytest.mark.long
+class TestWealth(SimulationContract):
+    ticks = 60
+
+    def make(self) -> Any:
+        return trusted(wealth())
+
+
+@pytest.mark.long
+class TestWolves(SimulationContract):
+    ticks = 60
+
+    def make(self) -> Any:
+        return trusted(wolves())
+
+
+@pytest.mark.long
+class TestBoids(SimulationContract):
+    ticks = 60
+
+    def make(self) -> Any:
+        return trusted(boids())
+
+
+@pytest.mark.long
+class TestLife(SimulationContract):
+    ticks = 30
+
+    def make(self) -> Any:
+        return trusted(game_of_life())
+
+
+@pytest.mark.long
+class TestSegregation(SimulationContract):
+    ticks = 40
+
+    def make(self) -> Any:
+        return trusted(segregation())
+
+
+def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The recorded run is the run without a recorder; the first line says what is not saved."""
+    alone = wolves(4)
+    alone.simulator.run_for(40)
+    made = wolves(4)
+    with recorder.record(made, tmp_path / "run.tape", trust=True, keyframe_interval_ticks=7) as model:
+        model.run_for(40)
+        assert model.steps == 40
+
+    ids = [[agent.unique_id for agent in one.agents] for one in (alone, made)]
+    assert ids[0] == ids[1]
+    assert alone.datacollector.model_vars == made.datacollector.model_vars
+    assert "WolfSheep: exact: WolfSheep, grid captured; nothing is left out; what datacollector gathers is output" in (
+        capsys.readouterr().err
+    )
+
+
+def test_ids_are_seen_without_the_package(tmp_path: Path) -> None:
+    """Numbers of steps, ids and classes of agents are plain fields; no pickle is opened for them."""
+    with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
+        for _ in range(5):
+            model.step()
+        ids = [agent.unique_id for agent in model.agents]
+    with replayer.open(tmp_path / "run.tape") as run:
+        run.seek(0)
+        assert run.state["agents.id"].tolist() == list(range(1, 13))
+        assert run.state.blob("classes") == b"Walker"
+        with pytest.raises(Exception, match=r"how the tape's .*Meadow was made cannot be told from the tape"):
+            run.seek(3)
+    with replayer.open(tmp_path / "run.tape", world=lambda: trusted(models.Meadow())) as run:
+        run.seek(5)
+        assert run.state["agents.id"].tolist() == ids
+        assert run.verify().ok
+
+
+def test_trust_is_asked_for(tmp_path: Path) -> None:
+    """Nothing is pickled, and nothing unpickled, without it."""
+    with pytest.raises(NotCapturedError, match=r"agents of Meadow can be saved by pickle alone.*say trust=True"):
+        recorder.record(models.Meadow(), tmp_path / "run.tape")
+    with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
+        model.step()
+    with (
+        pytest.raises(UnfitSimulationError, match="say trust=True"),
+        replayer.open(tmp_path / "run.tape", world=models.Meadow) as run,
+    ):
+        run.seek(1)
+
+
+def test_views_layers_and_functions_are_the_objects_own_after_a_load() -> None:
+    """What pointed to one memory points to one again, and neighbours see who comes."""
+    live = trusted(models.Meadow())
+    for _ in range(6):
+        live.step(None)
+    other = trusted(models.Meadow())
+    grass, grow = other.model.grid.grass, other.model.grow
+    restore(other, live.state.snapshot())
+    model = other.model
+
+    assert model.grid.grass is grass
+    assert model.grow is grow
+    assert np.array_equal(model.grid.grass.data, live.model.grid.grass.data)
+    first = next(agent for agent in model.agents if agent.unique_id <= 12 and agent.direction.base is not None)
+    assert np.shares_memory(first.direction, model.directions)
+    assert next(iter(model.grid.all_cells)).random is model.random
+    assert first in list(first.cell.neighborhood.cells[0].neighborhood.agents)
+    first.cell.grass = 2.5
+    assert model.grid.grass.data[first.cell.coordinate] == 2.5
+
+
+def test_a_forgotten_counter_of_ids_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mesa counts agents' ids at a class; without that counter the next born have other ids."""
+    monkeypatch.setattr("sim.adapters.mesa.adapter._set_next_agent_id", lambda *_: None)
+    subject = Subject(lambda: trusted(models.Meadow()))
+    found = check_run(subject, subject.live(0, 40))
+
+    assert {one.trial for one in found} <= {"save and load", "used instance"}
+    assert any("next_agent_id" in one.fields for one in found)
+
+
+def test_arguments_and_new_seeds_are_inputs(tmp_path: Path) -> None:
+    """A step's arguments, and seeding anew between steps."""
+    with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
+        model.step(growth=0.25)
+        model.reset_randomizer(99)
+        model.step()
+        drawn = model.random.getstate()
+    with replayer.open(tmp_path / "run.tape", world=lambda: trusted(models.Meadow())) as run:
+        assert run.verify().ok
+        assert [run.tape.frame(tick).inputs for tick in (1, 2, 3)] == [
+            {"arguments": {"growth": 0.25}},
+            {"seed": 99},
+            None,
+        ]
+        run.seek(3)
+        assert run.simulation.model.random.getstate() == drawn
+
+
+def test_a_model_that_is_built_at_random_is_named() -> None:
+    """VirusOnNetwork draws its network from a source without a seed: replay check says so; a load is exact for all that."""
+    subject = Subject(lambda: trusted(example("VirusOnNetwork", "basic.virus_on_network", num_nodes=12, seed=1)))
+    report = check_level(subject, subject.simulation(), 12, 8)
+    text = "\n".join(level_lines("virus", report))
+
+    assert not report.ok
+    assert "same seed twice: differs for 8 of 8 seeds: making it draws from a source without a seed" in text
+    assert "at tick 0 topology, model is not what it was" in text
+    assert "save and load: the same" in text
+    assert "used instance: the same" in text
+
+
+def go_on(simulation: Any, steps: int) -> None:
+    """So many steps."""
+    for _ in range(steps):
+        simulation.step(None)
+
+
+def test_a_network_that_changes_is_noticed_and_saved() -> None:
+    """From when it is noticed, at the latest after 256 steps, with a warning that says so."""
+    live = trusted(models.Rewiring())
+    with pytest.warns(CapturedWarning, match="cells' connections were taken not to change and have changed"):
+        go_on(live, 260)
+    other = trusted(models.Rewiring())
+    restore(other, live.state.snapshot())
+    for _ in range(20):
+        live.step(None)
+        other.step(None)
+        assert other.state.hash() == live.state.hash()
+
+
+def test_another_model_is_refused() -> None:
+    """With other cells, in one sentence."""
+    live = trusted(game_of_life(8))
+    with pytest.raises(NotCapturedError, match="made with other cells than the recorded one"):
+        restore(trusted(game_of_life(9)), live.state.snapshot())
+    with pytest.raises(ValueError, match="a Mesa model has no reset"):
+        adapt(models.Meadow(), trust=True, level="inputs_only")
+
+
+def test_other_versions_of_mesa_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is captured is Mesa's own objects: never on good faith."""
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "3.5.1")
+    with pytest.raises(NotCapturedError, match=r"Mesa 3\.5\.1 keeps its agents and events otherwise than 3\.3"):
+        trusted(models.Meadow())
+
+
+def test_what_cannot_be_pickled_is_named() -> None:
+    """A generator that runs, say."""
+    model = models.Meadow()
+    model.story = (number for number in range(3))
+    with pytest.raises(
+        NotCapturedError, match="the model of Meadow cannot be pickled: cannot pickle 'generator' object"
+    ):
+        trusted(model)

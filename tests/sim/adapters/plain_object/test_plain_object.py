@@ -1,0 +1,231 @@
+"""Plain Python objects: the attributes that are named are the state; pickle only where the user trusts."""
+
+from __future__ import annotations
+
+import enum
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recorder
+import replayer
+from sim.adapters import NoAdapterError, NotCapturedError, adapt, fields
+
+
+class Mood(enum.Enum):
+    CALM = 1
+    WILD = 2
+
+
+class Life:
+    """A grid, a view of it, a time, a generator, and things that are no state."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(4)
+        self.grid = self.rng.integers(0, 2, (6, 6))
+        self.row = self.grid[2]
+        self.t = 0
+        self.speed = 0.0
+        self.mood = Mood.CALM
+        self.names = ["a"]
+        self.cache: dict[int, int] = {}
+
+    def step(self, inputs: Any) -> int:
+        self.t += 1
+        self.cache[self.t] = 1
+        self.grid = np.roll(self.grid, int(inputs or 0)) if self.t % 40 == 0 else self.grid
+        self.row = self.grid[2]
+        self.row[self.t % 6] += self.rng.integers(0, 3, dtype=np.uint32)
+        self.speed = -self.speed if self.t % 3 else self.speed + (self.t % 5 == 0) * 0.5
+        self.mood = Mood.WILD if self.t % 4 == 0 else Mood.CALM
+        if self.t % 9 == 0:
+            self.names.append(str(self.t))
+        return self.t
+
+
+WHAT = fields("grid", "row", "t", "speed", "mood", "names", rng="rng")
+
+
+def history(life: Life) -> Any:
+    """All that was named, as plain data."""
+    return life.grid.tolist(), life.row.tolist(), life.t, repr(life.speed), life.mood, list(life.names)
+
+
+def record_life(path: Path, **choices: Any) -> list[Any]:
+    """Record 200 steps; what the live object was at each tick."""
+    life = Life()
+    recorded = recorder.record(life, path, WHAT, quiet=True, keyframe_interval_ticks=32, **choices)
+    live = [history(life)]
+    with recorded:
+        for tick in range(200):
+            assert recorded.step(tick % 3) == tick + 1
+            live.append(history(life))
+    return live
+
+
+def test_an_object_with_named_fields_is_recorded_and_sought(tmp_path: Path) -> None:
+    """Every attribute that was named comes back, the view included, which still shares its memory."""
+    live = record_life(tmp_path / "run.tape")
+    with replayer.open(tmp_path / "run.tape", world=Life) as run:
+        for tick in (150, 3, 64, 199, 40):
+            run.seek(tick)
+            life = run.simulation.subject
+            assert history(life) == live[tick]
+            assert np.shares_memory(life.row, life.grid)
+        assert run.verify().ok
+        assert run.state["Life.t"] == 40
+
+
+def test_a_field_that_is_missing_is_found_by_the_replay(tmp_path: Path) -> None:
+    """Without the generator the replay parts from the run: a desync, not a silent difference."""
+    recorded = recorder.record(Life(), tmp_path / "run.tape", fields("grid", "row", "t"), quiet=True,
+                               keyframe_interval_ticks=32)  # fmt: skip
+    for _ in range(100):
+        recorded.step(0)
+    recorded.close()
+    with replayer.open(tmp_path / "run.tape", world=Life) as run:
+        assert run.verify().first_bad == 33
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (fields("grit"), "Life has no attribute grit"),
+        (fields("t", rng="t"), "Life.t is int, no random generator"),
+        (fields("t", step="advance"), r"Life has no method advance\(inputs\)"),
+    ],
+)
+def test_mistakes_are_one_clear_line(what: Any, said: str, tmp_path: Path) -> None:
+    """Nothing is written then."""
+    with pytest.raises(TypeError, match=said):
+        recorder.record(Life(), tmp_path / "run.tape", what)
+    assert not list(tmp_path.iterdir())
+
+
+class HalfInSlots:
+    """What is in its slots is not in its dict."""
+
+    __slots__ = ("__dict__", "x")
+
+    def __init__(self) -> None:
+        self.x, self.y = 1, 2
+
+    def step(self, _: Any) -> None:
+        self.x += self.y
+
+
+def test_what_is_in_slots_is_never_left_out_in_silence(tmp_path: Path) -> None:
+    """fields() takes all attributes, and these cannot be taken."""
+    for trust in (False, True):
+        with pytest.raises(NotCapturedError, match=r"HalfInSlots.x \(in __slots__\)"):
+            recorder.record(HalfInSlots(), tmp_path / "run.tape", fields(), trust=trust)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_object_has_no_inputs_since_a_reset(tmp_path: Path) -> None:
+    """So that level cannot be chosen, and is not offered where something cannot be saved."""
+    with pytest.raises(ValueError, match="level='inputs_only': an object has no reset"):
+        recorder.record(Life(), tmp_path / "run.tape", WHAT, level="inputs_only")
+    with pytest.raises(NotCapturedError, match=r"Choose: trust=True .*ignore=.* or give it \.save\(\)") as refused:
+        recorder.record(Crowd(), tmp_path / "run.tape", fields())
+    assert "inputs_only" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_object_without_fields_and_without_adapter_is_refused(tmp_path: Path) -> None:
+    """With the ways that there are."""
+    with pytest.raises(NoAdapterError, match=r"no adapter for .*Life .*gymnasium.*name its state, fields"):
+        recorder.record(Life(), tmp_path / "run.tape")
+
+
+# --- pickle
+
+
+class Agent:
+    __slots__ = ("name", "x")
+
+    def __init__(self, name: str) -> None:
+        self.name, self.x = name, 0
+
+
+class Crowd:
+    def __init__(self) -> None:
+        self.agents = [Agent(f"agent {number}") for number in range(3)]
+        self.first = self.agents[0]
+        self.random = random.Random(1)
+
+    def step(self, _: Any) -> None:
+        agent = self.random.choice(self.agents)
+        agent.x += 1
+        if agent.x > 5:
+            self.agents.append(Agent("agent 0"))
+            agent.x = 0
+        self.first.x += 1
+
+
+class EzPickle:
+    """As Gymnasium's: what is pickled are the constructor's arguments."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
+class Engine(EzPickle):
+    __slots__ = ("speed",)
+
+
+class WithEngine:
+    def __init__(self) -> None:
+        self.engine = Engine()
+
+    def step(self, _: Any) -> None:
+        self.engine.speed = 1
+
+
+def test_other_objects_need_trust_from_the_user(tmp_path: Path) -> None:
+    """Without it they are named; with it they come back, shared ones shared; a tape alone is never trusted."""
+    with pytest.raises(
+        NotCapturedError, match=r"Crowd.agents \(list, where \[0\] is [\w.]*Agent\), Crowd.first .*trust=True"
+    ):
+        recorder.record(Crowd(), tmp_path / "run.tape", fields())
+    crowd = Crowd()
+    recorded = recorder.record(crowd, tmp_path / "run.tape", fields(), trust=True, quiet=True,
+                               keyframe_interval_ticks=20)  # fmt: skip
+    live = []
+    for _ in range(90):
+        recorded.step(None)
+        live.append([(agent.name, agent.x) for agent in crowd.agents])
+    recorded.close()
+
+    with replayer.open(tmp_path / "run.tape", world=lambda: adapt(Crowd(), fields(), trust=True)) as run:
+        for tick in (77, 21, 90):
+            run.seek(tick)
+            found = run.simulation.subject
+            assert [(agent.name, agent.x) for agent in found.agents] == live[tick - 1]
+            assert found.first is found.agents[0]
+        assert run.verify().ok
+    with (
+        replayer.open(tmp_path / "run.tape", world=Crowd) as run,
+        pytest.raises(replayer.RecordingError, match=r"(cannot be saved exactly|trust=True)"),
+    ):
+        run.seek(77)
+
+
+def test_a_pickle_that_keeps_only_arguments_is_refused_by_name(tmp_path: Path) -> None:
+    """EzPickle seems to work and loses the state."""
+    with pytest.raises(NotCapturedError, match=r"WithEngine.engine: pickling a Engine keeps only the arguments"):
+        recorder.record(WithEngine(), tmp_path / "run.tape", fields(), trust=True)
+
+
+def test_pickle_is_imported_in_one_module_that_one_other_leads_to() -> None:
+    """Only make_pickler leads to the loads of pickle_trusted.py."""
+    source = Path(sys.modules["sim.adapters.capture.pickle_trusted"].__file__ or "").read_text(encoding="utf-8")
+    others = [path for path in Path(recorder.__file__).parents[1].rglob("*.py") if path.name != "pickle_trusted.py"]
+
+    assert "import pickle" in source
+    assert not [path for path in others if "import pickle" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in others if "make_pickler" in path.read_text(encoding="utf-8")] == ["adapt.py"]

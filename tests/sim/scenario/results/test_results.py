@@ -1,0 +1,104 @@
+"""Results as folds of events; traces; and that a seed, not a name, makes another scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from staging import staged
+from tiny_roles import Ring
+
+from sim.scenario.config.identity import scenario_hash
+from sim.scenario.results.result import Sample, Trace, Violation, check_trace, fold_events
+
+ONE = 1 << 32
+FACTS: dict[str, Any] = {
+    "name": "x",
+    "scenario_hash": "00",
+    "regime": "canonical_exact",
+    "seed": 1,
+    "final_tick": 2,
+    "final_hash": "11",
+}
+
+
+def sample(step: int, *values: int, role: str = "a") -> dict[str, Any]:
+    """The event of a sample."""
+    return {"kind": "sample", "step": step, "role": role, "values": list(values)}
+
+
+def test_each_event_has_its_place() -> None:
+    """Samples, violations, effects, budgets, diagnostics, reconfigurations, environment, and what the world says."""
+    events: list[tuple[int, dict[str, Any]]] = [
+        (0, sample(0, 5)),
+        (1, {"kind": "activated", "by": "w", "consumed": 0, "remaining": 2, "detail": "withholding"}),
+        (1, {"kind": "sent", "role": "a", "message": 0}),
+        (1, {"kind": "withheld", "by": "w", "message": 0}),
+        (1, {"kind": "consumed", "by": "w", "consumed": 1, "remaining": 1, "detail": "withheld"}),
+        (2, {"kind": "diagnostic", "diagnostic": "fairness", "by": "w"}),
+        (2, {"kind": "reconfigured", "by": "r"}),
+        (2, {"kind": "moved", "role": "a", "place": [0, 1]}),
+        (2, {"kind": "violation", "property": "p", "details": "oh"}),
+        (2, sample(2, 6)),
+    ]
+    found = fold_events(events, steps=3, **FACTS)
+    assert found.trace == Trace((Sample(0, "a", (5,)), Sample(2, "a", (6,))))
+    assert found.violations == (Violation("p", 2, "oh"),)
+    assert found.events == ({"tick": 1, "kind": "sent", "role": "a", "message": 0},)
+    assert [one["kind"] for one in found.effects] == ["withheld"]
+    assert found.schedule == ((1, "w"),)
+    assert [(one["tick"], one["kind"]) for one in found.budget_history] == [(1, "activated"), (1, "consumed")]
+    assert [one["diagnostic"] for one in found.diagnostics] == ["fairness"]
+    assert [one["by"] for one in found.reconfigurations] == ["r"]
+    assert [one["place"] for one in found.environment] == [[0, 1]]
+    assert found.event_counts["sample"] == 2
+    assert sum(found.event_counts.values()) == len(events)
+    assert found.is_exact
+
+
+@pytest.mark.parametrize(("steps", "fallback"), [(None, False), (1, False), (3, False), (4, True), (10, True)])
+def test_the_fallback_sample(steps: int | None, fallback: bool) -> None:  # noqa: FBT001
+    """A run that ends before its last step has its last figures there, and they are marked."""
+    events = [(step, sample(step, step, role=role)) for step in range(3) for role in "ab"]
+    trace = fold_events(events, steps=steps, **FACTS).trace
+    assert trace.last_step == 2
+    assert len(trace.samples) == 6 + 2 * fallback
+    if fallback and steps is not None:
+        assert trace.at_step(steps - 1) == {"a": (2,), "b": (2,)}
+        assert all(one.is_fallback for one in trace.samples[6:])
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], (None, None, None, None)),
+        ([()], (None, None, None, None)),
+        ([(ONE, 0), (ONE // 2, ONE // 2)], (True, True, True, None)),
+        ([(ONE // 2, ONE // 2), (ONE, 0)], (True, True, False, None)),
+        ([(3, 4), (4, 3)], (True, False, None, 0.0)),
+        ([(3, 4), (3, 5)], (False, False, None, 9 / 25)),
+        ([(0, 0), (1, 0)], (False, False, None, None)),
+    ],
+)
+def test_checks_of_a_trace(steps: list[tuple[int, ...]], expected: tuple[Any, ...]) -> None:
+    """Conservation, distributions, convergence, drift of energy."""
+    trace = Trace(tuple(Sample(step, "a", values) for step, values in enumerate(steps)))
+    assert tuple(check_trace(trace).values()) == expected
+
+
+def test_what_makes_another_scenario() -> None:
+    """Seed, parts and world; not names, lengths, checkpoints or extensions, nor the order of keys."""
+
+    def hash_of(**plain: Any) -> str:
+        return scenario_hash(staged(plain, Ring()))
+
+    plain: dict[str, Any] = {"seed": 1, "network": {"loss": 0.5, "latency_ms": 1}}
+    same = hash_of(**plain)
+    assert hash_of(network={"latency_ms": 1, "loss": 0.5}, seed=1) == same
+    for more in ({"name": "other"}, {"steps": 5}, {"checkpoint_interval": 3}, {"extensions": {"a": 1}}):
+        assert hash_of(**plain, **more) == same
+    for other in ({"seed": 2}, {"network": {"loss": 0.25, "latency_ms": 1}}, {"roles": ["a"]}):
+        assert hash_of(**(plain | other)) != same
+    meta = {"world": None, "simulation": "tiny_roles.Ring", "scenario": plain}
+    assert scenario_hash(meta) == same
+    assert scenario_hash(meta | {"simulation": "tiny_roles.Other"}) != same

@@ -1,0 +1,132 @@
+"""Mistakes in a meadow's configuration, each with the line that a user reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sim import ConfigError
+from sim.worlds.meadow import Meadow
+from sim.worlds.meadow.config.meadow import read_config
+
+from sim_strategies import idle_flora, small_meadow
+
+SHEEP = {"name": "sheep", "consumption_rate": 1, "upkeep": 0, "energy_min": 2}
+TOP_KEYS = (
+    "grid, flora, herbivores, diet, substances, triggers, links, dispersal, wind, crowding, signalling, players, "
+    "termination, plants, swarms, inputs, world, name, seed, ticks"
+)
+RELEASE = {"kind": "release", "tick": 1, "species": "sheep", "x": 0, "y": 0, "population": 1}
+
+
+def flora(**changes: Any) -> dict[str, Any]:
+    """A change of the one flora species."""
+    return {"flora": [{**idle_flora("moss"), **changes}]}
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"girth": 5}, f"girth: there is no such key; known: {TOP_KEYS}"),
+    ({"grid": {"width": 0, "height": 5}}, "grid.width: a whole number from 1 to 4096 was expected, found 0"),
+    ({"grid": {"width": 5, "height": 4097}}, "grid.height: a whole number from 1 to 4096 was expected, found 4097"),
+    ({"grid": {"width": 5}}, "grid.height: this key is missing"),
+    ({"grid": 5}, "grid: a table was expected"),
+    ({"seed": -1}, "seed: a whole number from 0 to 9223372036854775807 was expected, found -1"),
+    ({"seed": 1.5}, "seed: a whole number from 0 to 9223372036854775807 was expected, found 1.5"),
+    ({"flora": []}, "flora: 1 to 16 species were expected, found 0"),
+    ({"flora": [idle_flora(f"f{i}") for i in range(17)]}, "flora: 1 to 16 species were expected, found 17"),
+    ({"flora": [idle_flora("a"), idle_flora("a")]}, "flora: two species have the same name"),
+    (
+        {"herbivores": [{**SHEEP, "name": f"h{i}"} for i in range(17)], "diet": [[True]] * 17},
+        "herbivores: 0 to 16 species were expected, found 17",
+    ),
+    (
+        flora(max_energy=1_000_001),
+        "flora[0].max_energy: a decimal number from 0 to 1000000 was expected, found 1000001",
+    ),
+    (flora(growth_percent="2"), "flora[0].growth_percent: a decimal number from 0 to 1000 was expected, found '2'"),
+    (flora(name=5), "flora[0].name: text was expected, found 5"),
+    (flora(seed_distance_min=0), "flora[0].seed_distance_min: a whole number from 1 to 64 was expected, found 0"),
+    (flora(seed_distance_min=4), "flora[0].seed_distance_min: at most seed_distance_max was expected"),
+    (flora(base_energy=21), "flora[0].base_energy: a value from survival_threshold to max_energy was expected"),
+    (flora(base_energy=3.75), "flora[0].base_energy: a value from survival_threshold to max_energy was expected"),
+    (
+        {"diet": [[True]]},
+        "diet: 0 rows (herbivores) of 1 values (flora) were expected, found 1 rows of 1 values",
+    ),
+    (
+        {"herbivores": [SHEEP], "diet": [[True, False]]},
+        "diet: 1 rows (herbivores) of 1 values (flora) were expected, found 1 rows of 2 values",
+    ),
+    (
+        {"herbivores": [SHEEP]},
+        "diet: 1 rows (herbivores) of 1 values (flora) were expected, found 0 rows of no values",
+    ),
+    ({"herbivores": [SHEEP], "diet": [[1]]}, "diet[0][0]: true or false was expected, found 1"),
+    ({"links": {"interval": 0}}, "links.interval: a whole number from 1 to 1099511627776 was expected, found 0"),
+    ({"plants": [{"species": "oak", "count": 1}]}, "plants[0].species: one of moss was expected, found 'oak'"),
+    ({"plants": [{"species": "moss"}]}, "plants[0]: either x and y or count was expected"),
+    ({"plants": [{"species": "moss", "x": 1}]}, "plants[0]: either x and y or count was expected"),
+    ({"plants": [{"species": "moss", "y": 1, "count": 1}]}, "plants[0]: either x and y or count was expected"),
+    (
+        {"plants": [{"species": "moss", "x": 6, "y": 0}]},
+        "plants[0].x: a whole number from 0 to 5 was expected, found 6",
+    ),
+    (
+        {"plants": [{"species": "moss", "x": 0, "y": 5}]},
+        "plants[0].y: a whole number from 0 to 4 was expected, found 5",
+    ),
+    (
+        {"swarms": [{"species": "sheep", "x": 0, "y": 0, "population": 1}]},
+        "swarms[0].species: one of no species was expected, found 'sheep'",
+    ),
+    ({"inputs": [RELEASE]}, "inputs[0].species: one of no species was expected, found 'sheep'"),
+    (
+        {"inputs": [{"kind": "hail", "tick": 1}]},
+        "inputs[0].kind: one of plant, release, wind, gust, drought, cull, set was expected, found 'hail'",
+    ),
+    (
+        {"inputs": [{"kind": "wind", "tick": 1, "east": 1, "south": 1, "x": 1}]},
+        "inputs[0].x: there is no such key for an input of kind wind",
+    ),
+    (
+        {"inputs": [{"kind": "wind", "tick": 1, "east": 1}]},
+        "inputs[0].south: this key is missing for an input of kind wind",
+    ),
+    (
+        {"inputs": [{"kind": "wind", "tick": 0, "east": 1, "south": 1}]},
+        "inputs[0].tick: a whole number from 1 to 1099511627776 was expected, found 0",
+    ),
+    (
+        {"herbivores": [SHEEP], "diet": [[True]], "inputs": [{**RELEASE, "x": 6}]},
+        "inputs[0].x: a whole number from 0 to 5 was expected, found 6",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"), MISTAKES, ids=lambda value: value[:40] if isinstance(value, str) else ""
+)
+def test_each_mistake_gives_one_line(changes: dict[str, Any], message: str) -> None:
+    """The place, what was expected and what was found, word for word; the world itself refuses it alike."""
+    for make in (read_config, Meadow):
+        with pytest.raises(ConfigError) as caught:
+            make(small_meadow(**changes))
+        assert str(caught.value) == message
+
+
+def test_a_missing_key_is_named() -> None:
+    """Without flora there is no meadow."""
+    with pytest.raises(ConfigError) as caught:
+        read_config({"grid": {"width": 1, "height": 1}})
+    assert str(caught.value) == "flora: this key is missing"
+
+
+def test_the_limits_can_be_used() -> None:
+    """Sixteen species of each kind, the greatest values and no herbivores at all are fine."""
+    most = {"flora": [idle_flora(f"f{i}", max_energy=1_000_000, growth_percent=1000) for i in range(16)]}
+    eaters = [{**SHEEP, "name": f"h{i}"} for i in range(16)]
+    config = read_config(small_meadow(**most, herbivores=eaters, diet=[[True] * 16] * 16, seed=(1 << 63) - 1))
+
+    assert (len(config.flora), len(config.herbivores), config.flora[0].max_energy) == (16, 16, 65_536_000_000)
+    assert read_config(small_meadow()).herbivores == ()

@@ -1,0 +1,97 @@
+"""The energy ledger: over thousands of ticks every unit is accounted for, and a flow that nobody notes is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.kernel.changes.row_changes import AuditedChanges
+from sim.kernel.simulation import restore
+from sim.scenario.config.load import load_scenario
+from sim.worlds.meadow import WORLD, Meadow
+from sim.worlds.meadow.model.energy_ledger import Flow, Ledger, LedgerError
+from sim.worlds.meadow.phases import lifecycle
+
+from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow
+
+pytestmark = pytest.mark.share(0.3)
+
+FIRST_POISONED = 502  # The first tick of the arms race at which toxins kill.
+
+
+@pytest.mark.parametrize(
+    ("name", "ticks"),
+    [
+        *(("quiet-meadow", 150), ("boom-and-crash", 150), ("arms-race", 150)),
+        *(
+            pytest.param(name, ticks, marks=pytest.mark.long)
+            for name, ticks in (("quiet-meadow", 2000), ("boom-and-crash", 2000), ("arms-race", 1500))
+        ),
+    ],
+)
+def test_the_books_of_the_shipped_scenarios_balance(name: str, ticks: int) -> None:
+    """At every phase of every tick, and every write is marked; all sorts of flows occurred, those of players too."""
+    config, ledger = load_scenario(name).config, Ledger()
+    meadow, inputs_at = Meadow(config, ledger=ledger), WORLD.inputs(config)
+    audit = AuditedChanges(meadow.state)
+    assert WORLD.play is not None
+    players = [WORLD.play(config, player["species"], "random") for player in config.get("players", [])]
+    for tick in range(1, ticks + 1):
+        audit.reset(meadow.state.snapshot())
+        meadow.step(inputs_at(tick) + [sent for player in players for sent in player(tick, meadow.state)])
+        audit.changed_rows()
+
+    flows = {flow for (_, flow), amount in ledger.entries.items() if amount}
+    wanted = {Flow.GROWTH, Flow.GRAZING, Flow.UPKEEP, Flow.STARVATION, Flow.SEEDS, Flow.SEEDLINGS, Flow.LINKS}
+    wanted |= {Flow.DEFENCE} if name == "arms-race" else set()
+    wanted |= {Flow.POISON} if ticks >= FIRST_POISONED and name == "arms-race" else set()
+    assert flows >= wanted
+    plants, swarms = (int(meadow.state[f"{table}.energy"].sum()) for table in ("plants", "swarms"))
+    assert plants == sum(flow.value[1] * amount for (_, flow), amount in ledger.entries.items())
+    assert swarms == sum(flow.value[2] * amount for (_, flow), amount in ledger.entries.items())
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.data(), st.integers(1, 60))
+def test_the_books_of_any_meadow_balance(data: st.DataObject, ticks: int) -> None:
+    """Whatever is in it and whatever is sent."""
+    plain = data.draw(meadows())
+    meadow = Meadow(plain, ledger=Ledger())
+    for _ in range(ticks):
+        meadow.step(data.draw(st.lists(meadow_inputs(plain), max_size=2)))
+
+
+def test_a_flow_that_nobody_notes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names tick, phase, who has it, and how much."""
+    grow = lifecycle._grow
+
+    def grow_secretly(ground: Any) -> Any:
+        found = grow(ground)
+        rows = np.flatnonzero(ground.state["plants.id"])
+        ground.state.set("plants.energy", rows, ground.state["plants.energy"][rows] + 3)
+        return found
+
+    monkeypatch.setattr(lifecycle, "_grow", grow_secretly)
+    meadow = Meadow(small_meadow(plants=[{"species": "moss", "x": 1, "y": 1}]), ledger=Ledger())
+    with pytest.raises(LedgerError, match=r"tick 1, phase lifecycle: the plants have \+3/65536 energy that no flow"):
+        meadow.step(None)
+
+
+def test_a_negative_flow_is_refused() -> None:
+    """What flows the other way has a name of its own."""
+    with pytest.raises(LedgerError, match="GROWTH of -1"):
+        Ledger().note(Flow.GROWTH, -1)
+
+
+def test_the_books_begin_anew_with_a_restored_state() -> None:
+    """A state from elsewhere has another balance; that is no error."""
+    plants = [{"species": "moss", "x": 1, "y": 1}]
+    rich = Meadow(small_meadow(plants=plants, flora=[idle_flora("moss", base_energy=20)]))
+    meadow = Meadow(small_meadow(plants=plants), ledger=Ledger())
+    restore(meadow, rich.state.snapshot())
+    meadow.step(None)
+    assert meadow.state["plants.energy"][0] == 20 << 16

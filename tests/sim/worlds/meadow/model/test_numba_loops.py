@@ -1,0 +1,234 @@
+"""A meadow is the same to the last bit whichever way it is computed: by arrays, by loops in Python, or compiled by numba.
+
+Loops in Python over arrays are no way that a meadow goes by itself; here they stand for the compiled ones where numba is
+missing, and NumPy's warnings of overflows, which are errors, say what numba would not.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sim.kernel.changes.row_changes import AuditedChanges
+from sim.scenario.config.load import load_scenario
+from sim.worlds.meadow import WORLD, Meadow
+from sim.worlds.meadow.model import loops as passes
+from sim.worlds.meadow.model import numba_loops as compiled
+from sim.worlds.meadow.model.energy_ledger import Ledger
+from sim.worlds.meadow.phases import swarm_turn as swarming
+
+from oracle.followed_meadow import FollowedMeadow
+from sim_strategies import meadow_inputs, meadows
+
+pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; others in each run.
+
+SWARMS_MAX = 100  # Where there are more, the oracle has become slow: the run ends.
+LARGE = {1: 0x7216349300B022F1, 10: 0x26F2A064E6597AC5}
+needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed: nothing can be compiled")
+WAYS = ["loops", pytest.param("compiled", marks=needs_numba)]
+
+
+@contextmanager
+def going(way: str) -> Iterator[None]:
+    """Compute meadows of any size in one way: arrays, loops or compiled."""
+    with patch.object(compiled, "pays", lambda *_: way != "arrays"):
+        if way != "loops":
+            yield
+            return
+        with patch.object(compiled, "compile_loop", lambda function, _: function):
+            yield
+
+
+def account(meadow: Meadow) -> tuple[Any, ...]:
+    """All that is to be the same after a tick."""
+    return meadow.state.arena.tobytes(), meadow.events(), dict(meadow.telemetry())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_every_way_gives_the_same_bytes_events_and_books(way: str, data: st.DataObject) -> None:
+    """Random meadows, random inputs: arena, marks, what is told and the figures after each tick, the ledger at the end."""
+    plain = data.draw(meadows(swarms=data.draw(st.sampled_from((True,) * 5 + (False,)))))
+    inputs = data.draw(st.dictionaries(st.integers(1, 60), st.lists(meadow_inputs(plain), max_size=3), max_size=8))
+    books = Ledger(), Ledger()
+    one, other = (Meadow(plain, ledger=ledger) for ledger in books)
+    one.events_wanted = other.events_wanted = True
+    marks = [meadow.state.attach_marks() for meadow in (one, other)]
+    for tick in range(1, 61):
+        with going("arrays"):
+            one.step(inputs.get(tick))
+        with going(way):
+            other.step(inputs.get(tick))
+        assert account(one) == account(other)
+        marked, others = ({name: rows.tolist() for name, rows in taker.rows().items()} for taker in marks)
+        assert marked == others
+        for taker in marks:
+            taker.clear()
+
+    assert books[0].entries == books[1].entries
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None, max_examples=3, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_every_way_is_that_of_the_oracle(way: str, data: st.DataObject) -> None:
+    """Field by field after every tick."""
+    plain = data.draw(meadows())
+    inputs = data.draw(st.lists(st.lists(meadow_inputs(plain), max_size=4), min_size=5, max_size=40))
+    with going(way):
+        followed = FollowedMeadow(plain)
+        while followed.tick < 60 and len(followed.living("swarms")) <= SWARMS_MAX:
+            followed.step(inputs[followed.tick] if followed.tick < len(inputs) else [])
+
+
+@pytest.mark.parametrize("way", ["arrays", *WAYS])
+@settings(deadline=None, max_examples=6)
+@given(data=st.data())
+def test_every_way_marks_what_it_writes(way: str, data: st.DataObject) -> None:
+    """The audit is silent, against the tick before, and against one some ticks ago."""
+    plain = data.draw(meadows())
+    inputs = data.draw(st.dictionaries(st.integers(1, 40), st.lists(meadow_inputs(plain), max_size=3), max_size=8))
+    meadow = Meadow(plain)
+    audits = AuditedChanges(meadow.state), AuditedChanges(meadow.state)
+    with going(way):
+        for tick in range(1, 41):
+            audits[0].reset(meadow.state.snapshot())
+            if tick % 7 == 1:
+                audits[1].reset(meadow.state.snapshot())
+            meadow.step(inputs.get(tick))
+            for audit in audits:
+                audit.changed_rows()
+
+
+@pytest.mark.parametrize("way", ["arrays", pytest.param("as installed", marks=needs_numba)])
+def test_the_large_scenario(way: str) -> None:
+    """Golden hashes of it; with numba it is large enough to be compiled by itself."""
+    config = load_scenario("large").config
+    meadow, inputs_at = Meadow(config), WORLD.inputs(config)
+    found = {}
+    with going(way) if way == "arrays" else nullcontext():
+        for tick in range(1, max(LARGE) + 1):
+            meadow.step(inputs_at(tick))
+            found[tick] = f"{meadow.state.hash():016x}"
+
+    assert {tick: found[tick] for tick in LARGE} == {tick: f"{value:016x}" for tick, value in LARGE.items()}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("field", ["swarms.x", "swarms.y"])
+def test_a_swarm_outside_of_the_meadow_is_an_error_in_every_way(way: str, field: str) -> None:
+    """A state that cannot be, as a defect leaves it: IndexError, and no memory of somebody else's is touched."""
+    meadow = Meadow(load_scenario("quiet-meadow").config)
+    meadow.state[field][0] = 1_000_000
+    with going("arrays"), pytest.raises(IndexError):
+        Meadow.step(meadow, None)
+    meadow = Meadow(load_scenario("quiet-meadow").config)
+    meadow.state[field][0] = 1_000_000
+    with going(way), pytest.raises(IndexError):
+        meadow.step(None)
+
+
+@needs_numba
+def test_what_a_compiled_loop_calls_looks_at_its_indices() -> None:
+    """A cell that is not there, within a function that run_swarms calls."""
+    land = swarming.Land(3, 3, 500, 2, *(np.zeros(9, np.int64) for _ in range(5)))
+    swarms = np.zeros((1, swarming.SWARM_WIDTH), np.int64)
+    swarms[0, [swarming.POPULATION, swarming.X, swarming.Y, swarming.SPLIT_WORD]] = 9, 2, 2, 2**32 - 1
+    kinds = np.ones((1, swarming.DIET + 1), np.int64)
+    run = compiled.loop_for(compiled.SWARMS_MIN, compiled.SWARMS_MIN, swarming.run_swarms, *swarming.HELPERS).run
+    with pytest.raises(IndexError):
+        run(swarms, kinds, land._replace(flow=np.zeros(7, np.int64)))
+
+
+ALONE = """
+import sys
+from sim.scenario.config.load import load_scenario
+from sim.worlds.meadow import WORLD, Meadow
+from sim.worlds.meadow.model import numba_loops as compiled
+import recorder, replayer
+assert "numba" not in sys.modules
+config = load_scenario("quiet-meadow").config
+meadow, inputs_at = Meadow(config), WORLD.inputs(config)
+for tick in range(1, 4):
+    meadow.step(inputs_at(tick))
+assert "numba" not in sys.modules
+compiled.pays = lambda *_: True
+for tick in range(4, 101):
+    meadow.step(inputs_at(tick))
+print(f"{meadow.state.hash():016x}", "numba" in sys.modules)
+"""
+HIDING = """
+import importlib.util as util
+find = util.find_spec
+util.find_spec = lambda name, *more: None if name == "numba" else find(name, *more)
+"""
+QUIET_100 = "20ff3bf21f06a947"  # As in test_exactness.py.
+
+
+def run_alone(code: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run it with a folder of its own for what numba keeps."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), **more}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@needs_numba
+def test_numba_is_imported_where_it_pays_and_says_what_it_does_once(tmp_path: Path) -> None:
+    """Not by importing, nor by a small meadow; what is compiled is kept, and the second time nothing is said."""
+    first, second = (run_alone(ALONE, tmp_path) for _ in range(2))
+
+    assert first.stdout == second.stdout == f"{QUIET_100} True\n", first.stderr
+    lines = first.stderr.splitlines()
+    assert lines
+    assert set(lines) == {"meadow: numba compiles a loop, which takes some seconds and is kept for the next time"}
+    assert second.stderr == ""
+
+
+def test_without_numba_everything_is_the_same(tmp_path: Path) -> None:
+    """It is not there: nobody imports it, nothing is said, the states are those."""
+    finished = run_alone(HIDING + ALONE, tmp_path)
+
+    assert (finished.stdout, finished.stderr) == (f"{QUIET_100} False\n", "")
+
+
+@needs_numba
+def test_numba_can_be_switched_off(tmp_path: Path) -> None:
+    """By its own variable."""
+    finished = run_alone(ALONE, tmp_path, NUMBA_DISABLE_JIT="1")
+
+    assert (finished.stdout, finished.stderr) == (f"{QUIET_100} True\n", "")
+
+
+@needs_numba
+def test_where_nothing_can_be_kept_loops_are_compiled_each_time() -> None:
+    """numba finds no folder for it."""
+    import numba
+
+    njit, given_cache = numba.njit, []
+
+    def refuse(function: Any, *, cache: bool = False, **options: Any) -> Any:
+        given_cache.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(function, **options)
+
+    room = np.zeros((3, 4), np.int64)
+    with patch.object(numba, "njit", refuse):
+        grow = compiled.compile_loop.__wrapped__(passes.grow_plants, ())
+    ones = np.ones(4, np.int64)
+    assert grow(ones.copy(), ones * 0, ones, ones, 5, ones, ones * 9, ones * 3, ones, ones * 9, *room) == (4, 4, 0)
+    assert given_cache == [True, False]

@@ -1,0 +1,100 @@
+"""What workers of the tests of batches do; a module of its own, so that worker processes can import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tiny_roles import Ring
+from waiting import wait_until
+
+from recorder.scenarios.batch import Job, RunRecord, run_job
+from sim.scenario.results.result import ScenarioResult
+
+
+def dies_once(job: Job) -> RunRecord:
+    """Run the job; the worker of job 3 dies the first time, leaving a file beside the tape's place."""
+    if job.index == 3 and job.tape is not None:
+        mark = job.tape.with_suffix(".died")
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return run_job(job)
+
+
+def always_dies(job: Job) -> RunRecord:
+    """Run the job; the worker of job 3 always dies."""
+    if job.index == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_job(job)
+
+
+def dies_beside_a_begun_tape(job: Job) -> RunRecord:
+    """Job 0 begins its tape, and is still at it when the worker of job 1 dies, the first time."""
+    assert job.tape is not None
+    mark = job.tape.with_suffix(".begun")
+    if job.index < 2 and not mark.exists():
+        mark.touch()
+        if job.index == 0:
+            job.tape.write_bytes(b"begun")
+            signal.pause()
+        wait_until(job.tape.with_name("run-00000.tape").exists)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_job(job)
+
+
+class Rings:
+    """A host with three scenarios, one of which breaks a property, and one the host's own rule."""
+
+    def scenarios(self) -> Mapping[str, Mapping[str, Any]]:
+        """By name."""
+        quiet = [{"name": "quiet", "kind": "always", "when": "in_flight < 4"}]
+        return {
+            "plain": {"steps": 21},
+            "slow": {"steps": 21, "network": {"latency_ms": 3}, "properties": quiet},
+            "short": {"steps": 3},
+        }
+
+    def make(self, name: str) -> Ring:  # noqa: ARG002
+        """A ring."""
+        return Ring()
+
+    def inputs(self, name: str) -> None:  # noqa: ARG002
+        """Nothing."""
+        return
+
+    def functions(self, name: str) -> Mapping[str, Any]:  # noqa: ARG002
+        """None."""
+        return {}
+
+    def failures(self, name: str, result: ScenarioResult) -> Sequence[str]:
+        """A run of few rounds is none."""
+        return [f"{name} has {result.final_tick} rounds"] if result.final_tick < 10 else []
+
+
+def tapes_in(folder: Path) -> dict[str, bytes]:
+    """The tapes of a folder."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.tape"))}
+
+
+def always_dies_late(job: Job) -> RunRecord:
+    """Run the job; the worker of job 3 always dies, when some others are done."""
+    if job.index == 3:
+        assert job.tape is not None
+        others = job.tape.parent
+        wait_until(lambda: len(list(others.glob("*.tape"))) >= 3)  # At most one of them is under way.
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_job(job)
+
+
+def first_alone(job: Job) -> RunRecord:
+    """Run job 0; the others say who works for them, and work for ever."""
+    assert job.tape is not None
+    if job.index > 0:
+        job.tape.write_bytes(b"begun")
+        job.tape.with_suffix(".pid").write_text(f"{os.getpid()}\n")
+        wait_until(lambda: False, seconds=600)  # A signal right before signal.pause() would be lost.
+    return run_job(job)
