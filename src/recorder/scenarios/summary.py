@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from recorder.scenarios.batch import RunRecord
+from recorder.storage.atomic_file import atomic_file
 from recorder.text import counted
 
 ROWS_SHOWN = 20
@@ -113,5 +114,6 @@ def draw_survival(records: Sequence[RunRecord], target: Path) -> bool:
     panels[-1].set_xlabel("tick")
     if len(curves) > 1 and len(curves) <= ROWS_SHOWN:
         panels[0].legend(fontsize="small")
-    figure.savefig(target)
+    with atomic_file(target, existing="replace") as part:
+        figure.savefig(part, format=target.suffix.removeprefix("."))
     return True

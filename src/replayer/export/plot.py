@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
 
+from recorder.storage.atomic_file import atomic_file
 from replayer.diagnose.compare.spread import Anatomy
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -127,5 +129,9 @@ def draw_difference(anatomy: Anatomy, title: str) -> Figure:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the picture; the suffix says as what. Raises ValueError for a suffix that is none of a picture, OSError."""
-    figure.savefig(path, dpi=120)
+    """Write the picture whole; the suffix of path says as what. An existing file is replaced.
+
+    Raises ValueError for a suffix that is none of a picture, OSError.
+    """
+    with atomic_file(path, existing="replace") as part:
+        figure.savefig(part, dpi=120, format=Path(path).suffix.removeprefix("."))
