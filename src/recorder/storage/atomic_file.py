@@ -223,8 +223,13 @@ def _errors_naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        named, targets = str(error.filename), {str(path), os.path.realpath(path)}
-        own = error.filename is None or named in targets or any(is_part_of(named, target) for target in targets)
-        if own and error.errno is not None:
+        targets = {str(path), os.path.realpath(path)}
+
+        def is_own(name: object) -> bool:
+            return str(name) in targets or any(is_part_of(str(name), target) for target in targets)
+
+        if error.errno is not None and (error.filename is None or is_own(error.filename)):
             error.filename = str(path)
+        if is_own(error.filename2):  # A copy names what it reads first.
+            error.filename2 = str(path)
         raise

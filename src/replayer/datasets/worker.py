@@ -253,11 +253,12 @@ class _Output:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            for part, _ in self._open.values():
-                part.unlink(missing_ok=True)  # First: on a full disk a file cannot be finished.
-            for _, unfinished in self._open.values():
+            opened = [*self._open.values()]
+            for path, _file in opened:
+                path.unlink(missing_ok=True)  # First: on a full disk a file cannot be finished.
+            for _path, file in opened:
                 with contextlib.suppress(OSError):  # That the file is not whole is why it is gone.
-                    unfinished.close()
+                    file.close()
 
     def add(self, table: str, rows: Block | list[Row]) -> None:
         """Add rows to a table."""

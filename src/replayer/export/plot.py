@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
 
-from recorder.storage.atomic_file import atomic_file
+from recorder.storage.atomic_file import write_file
 from replayer.diagnose.compare.spread import Anatomy
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -133,5 +134,6 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     Raises ValueError for a suffix that is none of a picture, OSError.
     """
-    with atomic_file(path, existing="replace") as part:
-        figure.savefig(part, dpi=120, format=Path(path).suffix.removeprefix("."))
+    picture = io.BytesIO()  # Where a disk is full, matplotlib itself would raise something else than OSError.
+    figure.savefig(picture, dpi=120, format=Path(path).suffix.removeprefix("."))
+    write_file(path, picture.getvalue(), existing="replace")
