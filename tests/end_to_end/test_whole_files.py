@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
+import re
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from recorder import Recorder
@@ -29,6 +31,7 @@ from replayer.tape.tape import Tape
 from replayer.timeline.verify import verify_tape
 from sim.scenario.results.result import Violation
 
+from project_paths import SOURCES
 from small_worlds import Kinds, Walkers
 
 OLD = b"the older one"
@@ -116,7 +119,7 @@ def plot(suffix: str) -> Callable[[Path], None]:
     def draw(_: Path) -> None:
         from replayer.export import plot as drawing
 
-        drawing.save(drawing.draw_layers({"grass": OLD_GRID}, "grass"), Path(f"old{suffix}"))
+        drawing.save(drawing.draw_layers({"grass": np.eye(9)}, "grass"), Path(f"old{suffix}"))
 
     return draw
 
@@ -181,14 +184,11 @@ SITES: dict[str, Callable[[Path], None]] = {
 }
 NEEDS = {".parquet": "pyarrow", ".mcap": "mcap", ".rrd": "rerun", ".png": "matplotlib", ".svg": "matplotlib"}
 NEEDS |= {".pdf": "matplotlib", "survival": "matplotlib", "data_set": "pyarrow"}
-OLD_GRID: Any = None
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, tapes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with an older file of each name."""
-    np = pytest.importorskip("numpy")
-    monkeypatch.setitem(globals(), "OLD_GRID", np.eye(9))
     monkeypatch.chdir(tmp_path)
     for suffix in (".npz", ".json", ".csv", ".ndjson", ".parquet", ".mcap", ".rrd", ".png", ".svg", ".pdf"):
         Path(f"old{suffix}").write_bytes(OLD)
@@ -291,3 +291,17 @@ def test_it_is_synced_before_it_has_its_name(tapes: Path, monkeypatch: pytest.Mo
     names = [place for place, name in enumerate(order) if name in {"rename", "replace", "link"}]
     assert "fsync" in order[: names[-1]]
     assert "folder" in order[names[-1] :]
+
+
+def test_there_is_one_home_for_it() -> None:
+    """Whoever syncs, links or renames a file elsewhere has built a second one; a journal that is appended to is none."""
+    own = re.compile(r"os\.(fsync|fdatasync|replace|rename|link)\(|\.rename\(|\"\.part\"|savefig\((path|target|output)")
+    journal = SOURCES / "recorder/scenarios/batch_manifest.py"
+    found = [
+        f"{path.relative_to(SOURCES)}: {line.strip()}"
+        for path in SOURCES.rglob("*.py")
+        if path.parent != SOURCES / "recorder/storage" and path != journal
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if own.search(line)
+    ]
+    assert found == []
