@@ -26,7 +26,7 @@ from typing import Any
 import attrs
 
 from recorder.commands.run_loop import outcome_at
-from recorder.corpus.corpus import PART_SUFFIX, TAPE_SUFFIX, Corpus, note_run
+from recorder.corpus.corpus import TAPE_SUFFIX, Corpus, note_run
 from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, examine, family_of, scores_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
@@ -37,6 +37,7 @@ from recorder.scenarios.run_scenario import raced_inputs
 from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.session.session import exception_text
 from recorder.settings import TICKS_MAX
+from recorder.storage.atomic_file import PART_SUFFIX, publish_file
 from sim.kernel.registry import ConfigError, find_world
 from sim.scenario.config.load import FOREIGN, Scenario, load_scenario
 from sim.scenario.wrap import restage
@@ -267,7 +268,7 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     try:
         error = _record(job, job.tape, process, keyframe_interval_ticks)
         tape = job.tape.with_name(job.tape.name.removesuffix(PART_SUFFIX))
-        job.tape.replace(tape)
+        publish_file(job.tape, tape)
         run = examine(tape)
     except KeyboardInterrupt:
         clear_unfinished(job.tape)

@@ -34,7 +34,7 @@ from recorder.format.recording.assembly import Assembled, Source, assemble
 from recorder.format.segments.segment_contents import NoTapeError, hop
 from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.segments.segment_reader import Segment
-from recorder.reopen.preconditions import ensure_first_file, ensure_same_fields, ensure_sound, settings_of
+from recorder.reopen.preconditions import ensure_first_file, ensure_sound, settings_of
 from recorder.reopen.state_check import Prover
 from recorder.session.change_source import ChangeTracking, find_source
 from recorder.session.recorder import Recorder
@@ -44,6 +44,7 @@ from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
 from sim.kernel.registry import find_world
+from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.simulation import Simulation, restore
 from sim.scenario.wrap import restage
 
@@ -214,7 +215,7 @@ def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Pr
         except (CorruptError, TornError, MissingTickError) as error:
             why = error
             continue
-        ensure_same_fields(simulation, snapshot)
+        ensure_same_fields(snapshot.layout, simulation)
         _run(place.tick, "load", restore, simulation, snapshot)
         with closing(Prover(recording, simulation)) as prover:
             prover.begin(place.tick)

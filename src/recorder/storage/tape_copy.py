@@ -4,6 +4,9 @@ Invariants:
     1. Nothing is written over: the new tape's name must be free, when the copy begins and when it ends.
     2. Until it is finished the copy has another name, ending in .part, and is locked. What is called so already is
        taken for an abandoned copy only if it is unlocked, begins as a tape does and is not sealed.
+
+The temporary name is fixed, and the file is written by a SegmentedLog behind the five methods of IO: a tape has its own
+protocol. What it shares with atomic_file.py is how a name is given and made durable.
 """
 
 from __future__ import annotations
@@ -36,9 +39,10 @@ from recorder.format.segments.segment_encoder import (
     make_piece,
     pieces_of_frames,
 )
+from recorder.storage.atomic_file import PART_SUFFIX, give_name, is_called, sync_folder
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.segmented_log import SegmentedLog
-from recorder.storage.tape_files import FILE_MODE, LogFile, TapeFiles, give_name, lock, sync_folder
+from recorder.storage.tape_files import FILE_MODE, LogFile, TapeFiles, lock
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot
 
@@ -56,7 +60,7 @@ class TapeCopy:
         """
         self.path = Path(path).absolute()
         self._ensure_free()
-        self._part = Path(f"{os.fspath(self.path)}.part")
+        self._part = Path(f"{os.fspath(self.path)}{PART_SUFFIX}")
         self._io = _claim(self._part)
         self._files = TapeFiles(self._part)  # A copy has one file; this is for what a log may need beside it.
         self._full: SeqReference | None = None
@@ -107,7 +111,7 @@ class TapeCopy:
         """Seal the new tape, make it durable and give it its name. Raises OSError."""
         self._log.end(outcome)
         self._io.fdatasync()
-        if not _is_called(self._io, self._part):
+        if not is_called(self._io.descriptor, self._part):
             raise FileNotFoundError(errno.ENOENT, "the unfinished copy was taken away", os.fspath(self._part))
         give_name(self._part, self.path, TAKEN)
         self._finished = True
@@ -132,7 +136,7 @@ class TapeCopy:
         self._closed = True
         self._files.release()
         try:
-            if not self._finished and _is_called(self._io, self._part):
+            if not self._finished and is_called(self._io.descriptor, self._part):
                 self._part.unlink()
         finally:
             os.close(self._io.descriptor)  # Last: this gives the lock back.
@@ -145,7 +149,7 @@ def _claim(part: Path) -> LogFile:
         io = LogFile(os.open(part, flags, FILE_MODE))
         try:
             lock(io.descriptor, part, "another copy to this name is being made")
-            if _is_called(io, part):  # Else whoever had the lock has just finished.
+            if is_called(io.descriptor, part):  # Else whoever had the lock has just finished.
                 if not _is_abandoned(io):
                     why = "this is no abandoned copy, and a copy would be written there: give one of them another name"
                     raise FileExistsError(errno.EEXIST, why, os.fspath(part))
@@ -155,14 +159,6 @@ def _claim(part: Path) -> LogFile:
             os.close(io.descriptor)
             raise
         os.close(io.descriptor)
-
-
-def _is_called(io: LogFile, path: Path) -> bool:
-    """Whether this open file still has this name."""
-    try:
-        return os.path.samestat(os.fstat(io.descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
 
 
 def _is_abandoned(io: LogFile) -> bool:

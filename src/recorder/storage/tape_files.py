@@ -22,6 +22,7 @@ from typing import Protocol
 
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
+from recorder.storage.atomic_file import give_name, sync_folder
 from recorder.storage.file_names import (
     following_segments,
     journal_path,
@@ -33,7 +34,6 @@ from recorder.storage.file_names import (
 )
 
 FILE_MODE = 0o644
-NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
 LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
 TILDE = " (~ stands for no folder here: expand it, os.path.expanduser)"
 TAPE_EXISTS = "exists already: choose another name, or go on with it by recorder.resume"
@@ -366,27 +366,3 @@ def lock(descriptor: int, path: Path, refusal: str = "another process is recordi
             time.sleep(LOCK_S_MAX / 50)
         else:
             return
-
-
-def give_name(new: Path, path: Path, refusal: str) -> None:
-    """Call a file path that is called new. Raises FileExistsError, which says refusal, if something is called that."""
-    try:
-        os.link(new, path)  # A rename would take the place of whatever is there.
-    except OSError as error:
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, refusal, os.fspath(path)) from None
-        if error.errno not in NO_LINKS:
-            raise
-        new.rename(path)
-    else:
-        with contextlib.suppress(OSError):  # It has its name; the other one does no harm, and is taken away later.
-            new.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a file's name durable: a synced file in an unsynced folder can vanish with the power."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -5,6 +5,7 @@ Invariant: the files depend on the part and the request alone.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,13 +16,13 @@ from typing import Any, Self
 import attrs
 
 from recorder.errors import RecordingError
+from recorder.storage.atomic_file import PART_SUFFIX, publish_file
 from replayer.datasets.columns import Block, shape_of
 from replayer.datasets.pairs import Pairs
 from replayer.datasets.plan import OUTCOMES, Part, Source, open_source
 from replayer.datasets.records import Row
 from replayer.datasets.request import Request
 from replayer.datasets.states import AGENT, RUN, StateCells, StateRows, Vocabulary
-from replayer.export.tables import PART_SUFFIX
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.rebuild_events import rebuild_events
@@ -252,9 +253,12 @@ class _Output:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            for path, file in self._open.values():
-                file.close()
-                path.unlink(missing_ok=True)
+            opened = [*self._open.values()]
+            for path, _file in opened:
+                path.unlink(missing_ok=True)  # First: on a full disk a file cannot be finished.
+            for _path, file in opened:
+                with contextlib.suppress(OSError):  # That the file is not whole is why it is gone.
+                    file.close()
 
     def add(self, table: str, rows: Block | list[Row]) -> None:
         """Add rows to a table."""
@@ -290,9 +294,8 @@ class _Output:
         for table, (part, file) in self._open.items():
             file.close()
             path = part.with_name(part.name.removesuffix(f".{os.getpid()}{PART_SUFFIX}"))
-            part.replace(path)
+            publish_file(part, path)
             with path.open("rb") as written:
-                os.fsync(written.fileno())
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             size = path.stat().st_size
             found[table] = FileRecord(str(path.relative_to(self._folder)), self._rows[table], size, digest)

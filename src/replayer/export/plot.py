@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
 
+from recorder.storage.atomic_file import write_file
 from replayer.diagnose.compare.spread import Anatomy
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -127,5 +130,10 @@ def draw_difference(anatomy: Anatomy, title: str) -> Figure:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the picture; the suffix says as what. Raises ValueError for a suffix that is none of a picture, OSError."""
-    figure.savefig(path, dpi=120)
+    """Write the picture whole; the suffix of path says as what. An existing file is replaced.
+
+    Raises ValueError for a suffix that is none of a picture, OSError.
+    """
+    picture = io.BytesIO()  # Where a disk is full, matplotlib itself would raise something else than OSError.
+    figure.savefig(picture, dpi=120, format=Path(path).suffix.removeprefix("."))
+    write_file(path, picture.getvalue(), existing="replace")

@@ -188,7 +188,7 @@ class Edited(Walkers):
     ("simulation", "changes", "error", "text"),
     [
         (Edited, "auto", DesyncError, "desync at tick 29"),
-        (Herd, "auto", TypeError, "other fields than the tape: .*grass"),
+        (Herd, "auto", TypeError, "different fields than the tape: .*grass"),
         (Walkers, "sometimes", ValueError, "changes='sometimes'"),
         (dict, "auto", TypeError, "dict is no simulation"),
         (lambda: None, "auto", TypeError, "small_worlds.Walkers"),

@@ -126,21 +126,25 @@ class Fields:
 @pytest.mark.parametrize(
     ("recorded", "present", "text"),
     [
-        (Field("x", "i8", (20,)), Field("x", "i8", (21,)), "the simulation has x of 21 rows, the tape 20"),
-        (Field("x", "i8", (20,)), Field("x", "f8", (20,)), "the simulation has x of float64, the tape of int64"),
+        (Field("x", "i8", (20,)), Field("x", "i8", (21,)), r"x: expected shape \(20,\), got shape \(21,\)"),
+        (Field("x", "i8", (20,)), Field("x", "f8", (20,)), "x: expected int64, got float64"),
         (
             Field("x", "i8", (2, 3)),
             Field("x", "i8", (3, 2)),
-            r"the simulation has x of shape \(3, 2\), the tape \(2, 3",
+            r"x: expected shape \(2, 3\), got shape \(3, 2\)",
         ),
-        (Field("x", "i8"), Field("x", "i8", (1,)), r"the simulation has x of shape \(1,\), the tape \(\)"),
-        (Field("x", "u1", (256,)), Blob("x"), "the simulation has x in x, which grows, the tape of fixed size"),
+        (Field("x", "i8"), Field("x", "i8", (1,)), r"x: expected shape \(\), got shape \(1,\)"),
+        (Field("x", "u1", (256,)), Blob("x"), "x: expected a field, got a blob"),
         (
             Table("t", Field("x", "i8", (2,))),
             Table("t", Field("x", "i8", (3,))),
-            r"the simulation has t.x of shape \(3,\), the tape \(2,\)",
+            r"t.x: expected rows of shape \(2,\), got rows of shape \(3,\)",
         ),
-        (Field("x", "i8"), Field("y", "i8"), "the simulation has other fields than the tape: x, y"),
+        (
+            Field("x", "i8"),
+            Field("y", "i8"),
+            "the simulation has different fields than the tape: x: expected by the tape",
+        ),
     ],
 )
 def test_a_simulation_of_another_size_is_refused(tmp_path: Path, recorded: Any, present: Any, text: str) -> None:

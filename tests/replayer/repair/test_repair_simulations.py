@@ -143,7 +143,7 @@ def test_a_first_keyframe_is_proved_by_the_ticks_up_to_the_next_one(recorded: An
 def test_a_simulation_with_other_fields_is_refused(recorded: Any) -> None:
     """Before anything is written."""
     path, *_ = recorded
-    with pytest.raises(UnfitSimulationError, match="other fields"):
+    with pytest.raises(UnfitSimulationError, match="different fields"):
         repair_tape(path, path.with_name("new.tape"), Herd)
     assert sorted(path.parent.iterdir()) == [path]
 

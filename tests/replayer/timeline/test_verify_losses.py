@@ -269,7 +269,11 @@ class Refusing(Saved):
             "Forgetful",
             "the step raised TypeError: Forgetful.step() takes 1 positional argument but 2 were given",
         ),
-        (Saved, "OtherSaved", "the simulation saves other fields than the tape has: grid only recorded"),
+        (
+            Saved,
+            "OtherSaved",
+            "the simulation has different fields than the tape: grid: expected by the tape, missing in the simulation",
+        ),
         (Saved, "Refusing", "load raised KeyError: 'grid' (test_verify_losses.py:"),
     ],
 )

@@ -15,8 +15,8 @@ from typing import Any
 
 import attrs
 
+from recorder.storage.atomic_file import write_file
 from recorder.storage.file_names import following_segments, journal_path, segment_path
-from recorder.storage.os_errors import writing
 from replayer.diagnose.certify.certify import CellReport, Certification
 from replayer.tape.tape import Tape
 
@@ -82,13 +82,7 @@ def _plain_cell(report: CellReport) -> dict[str, Any]:
 
 def keep_certificate(certificate: dict[str, Any], path: Path) -> None:
     """Write a certificate, whole or not at all. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
-    with writing(path):
-        try:
-            part.write_text(json.dumps(certificate, indent=1) + "\n", encoding="utf-8")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+    write_file(path, json.dumps(certificate, indent=1) + "\n", existing="replace")
 
 
 def read_certificate(path: Path) -> dict[str, Any]:

@@ -25,7 +25,6 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Self
 
 import attrs
@@ -35,8 +34,8 @@ from mcap.well_known import MessageEncoding, SchemaEncoding
 from mcap.writer import CompressionType, Writer
 
 from recorder.exit_codes import UsageError
+from recorder.storage.atomic_file import atomic_file
 from replayer.diagnose.certify.certificate import tape_digest
-from replayer.export.tables import written_whole
 from replayer.export.viewers import mcap_schemas as schemas
 from replayer.export.viewers.tick_range import Source, Tell
 from replayer.value_text import to_json
@@ -79,7 +78,7 @@ class Clock:
 def write_mcap(source: Source, path: str | os.PathLike[str], tell: Tell, clock: Clock) -> None:
     """Write what source gives; an existing file is replaced. Raises OSError, UsageError and as Source does."""
     clock.at(source.last)
-    with written_whole(Path(path)) as part, part.open("wb") as file:
+    with atomic_file(path, existing="replace") as part, part.open("wb") as file:
         writer = Writer(file, compression=CompressionType.ZSTD)
         writer.start(library=f"simulation-flight-recorder {metadata.version('simulation-flight-recorder')}")
         _attach(writer, source)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import BinaryIO
 
 import rerun as rr
 
-from replayer.export.tables import written_whole
+from recorder.storage.atomic_file import atomic_file
 from replayer.export.viewers.pipe_output import pumped
 from replayer.export.viewers.rerun_entities import fill
 from replayer.export.viewers.tick_range import Source, Tell
@@ -18,7 +17,7 @@ APPLICATION = "simulation-flight-recorder"
 
 def write_rerun(source: Source, path: str | os.PathLike[str], tell: Tell) -> None:
     """Write what source gives as .rrd; an existing file is replaced. Raises OSError and as Source does."""
-    with written_whole(Path(path)) as part, part.open("wb") as file:
+    with atomic_file(path, existing="replace") as part, part.open("wb") as file:
         _write(make_recording(source, None, None), source, file.fileno(), tell, "")
 
 

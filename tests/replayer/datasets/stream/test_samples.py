@@ -22,7 +22,7 @@ from sim import Field, Schema, State
 
 from oracle.live_runs import Live, record_live
 from oracle.repair_runs import all_blocks, destroy
-from small_worlds import Herd, Walkers
+from small_worlds import Herd, Saved, Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
@@ -251,9 +251,13 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
         replayer.samples(path, world=Walkers, table="states", jobs=0)
     with pytest.raises(ExtractionError, match="the long form is for files"):
         replayer.samples(path, world=Walkers, table="states", long=True)
-    record_live(tmp_path / "more.tape", Walkers(1, n=7), [None] * 10)
-    with pytest.raises(ExtractionError, match=r"give other columns \(x\)"):
-        list(replayer.samples(tmp_path, world=Walkers, table="states", fields="x"))
+    (tmp_path / "saved").mkdir()
+    for width in (2, 7):
+        world = Saved()
+        world.grid = np.zeros((3, width))
+        record_live(tmp_path / "saved" / f"{width}.tape", world, [1] * 10)
+    with pytest.raises(ExtractionError, match=r"give other columns \(grid\)"):
+        list(replayer.samples(tmp_path / "saved", world=Saved, table="states", fields="grid"))
 
 
 LAZY = """
