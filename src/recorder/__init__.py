@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recorder.reopen.resume import resume
     from recorder.session.record import record
     from recorder.session.recorder import Recorder
-    from recorder.writer.jobs import RecorderStatistics
+    from recorder.statistics import RecorderStatistics
 
 __all__ = [
     "CorruptError",
@@ -50,7 +50,7 @@ __all__ = [
 
 _LATER = {  # Imported when they are first asked for: who only reads tapes needs none of them.
     "Recorder": "recorder.session.recorder",
-    "RecorderStatistics": "recorder.writer.jobs",
+    "RecorderStatistics": "recorder.statistics",
     "record": "recorder.session.record",
     "resume": "recorder.reopen.resume",
 }

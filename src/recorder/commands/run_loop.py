@@ -20,11 +20,11 @@ from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import INTERRUPTED, SAME, TERMINATED, UsageError
 from recorder.runs.input_source import Course
+from recorder.runs.outcome import outcome_at
 from recorder.session.recorder import Recorder
 from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.open_tape import OpenTape
 from recorder.text import bytes_text, counted
-from sim.kernel.simulation import end_of
 
 PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a microsecond or two.
 
@@ -129,16 +129,6 @@ def _step(recorder: Recorder, course: Course, tick: int) -> None:
         if course.file is None:
             raise
         raise UsageError(f"{course.file}: the inputs of tick {tick} are refused: {error}") from None
-
-
-def outcome_at(recorder: Recorder, course: Course, last_tick: int) -> dict[str, Any] | None:
-    """Why the run is over as of the present tick, as the tape's outcome; None if it is not."""
-    tick = recorder.tick
-    if tick >= last_tick:
-        reason = course.tick_limit_reason
-        return {"reason": reason, "ticks": tick} | ({"text": "the last tick, as asked"} if reason != "ticks" else {})
-    found = end_of(recorder.simulation)
-    return {"reason": found[0], "text": found[1], "ticks": tick} if found is not None else None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

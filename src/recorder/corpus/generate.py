@@ -25,13 +25,13 @@ from typing import Any
 
 import attrs
 
-from recorder.commands.run_loop import outcome_at
 from recorder.corpus.corpus import PART_SUFFIX, TAPE_SUFFIX, Corpus, note_run
 from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, examine, family_of, scores_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
 from recorder.processes.parent_death import end_with_parent
 from recorder.runs.input_source import course_of
+from recorder.runs.outcome import outcome_at
 from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, course_of_job, job_of, run_many
 from recorder.scenarios.run_scenario import raced_inputs
 from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder

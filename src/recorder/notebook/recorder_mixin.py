@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recorder.writer.jobs import RecorderStatistics
+    from recorder.statistics import RecorderStatistics
 
 
 class ShownInNotebooks:

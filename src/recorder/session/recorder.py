@@ -24,7 +24,7 @@ from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFai
 from recorder.format.blocks.frame import encode_frame
 from recorder.notebook.recorder_mixin import ShownInNotebooks
 from recorder.processes.fork_guard import refuse_after_fork
-from recorder.session.blame_hashes import Blame, PhaseBlame
+from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.change_source import ChangeTracking, Sources, find_source
 from recorder.session.encode_inputs import encode_inputs
 from recorder.session.keyframe_policy import Keyframes
@@ -39,9 +39,9 @@ from recorder.session.session import (
 )
 from recorder.session.tick_identity import TickLinks, as_hash
 from recorder.session.tick_output import Outputs
-from recorder.settings import Durability, Hashes, Mode, OnError, choose_hashes, ensure_arguments, make_settings
+from recorder.settings import Blame, Durability, Hashes, Mode, OnError, choose_hashes, ensure_arguments, make_settings
+from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles
-from recorder.writer.jobs import RecorderStatistics
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.plain_data import PlainEncoder

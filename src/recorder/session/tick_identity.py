@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recorder.format.blocks.hash_chain import Linker, identity_of
-from recorder.session.tick_output import TickOutput
+from recorder.writer.jobs import TickOutput
 from sim.kernel.state import State
 
 

@@ -10,8 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from recorder.session.tick_output import TickOutput
-from recorder.writer.jobs import KeyframeJob
+from recorder.writer.jobs import KeyframeJob, TickOutput
 
 POLL_S = 0.05  # Each time the writer is awake a few ticks take longer: one of a hundred, not more.
 WAKE_BYTES = 1 << 20  # At most; a journal area that is full wakes it, too.

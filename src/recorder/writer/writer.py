@@ -21,13 +21,13 @@ from typing import Any, cast
 
 from recorder.errors import WriterFailedError
 from recorder.format.segments.segment_encoder import drop_piece
-from recorder.session.tick_output import TickOutput
 from recorder.settings import Settings
+from recorder.statistics import WriterStatistics
 from recorder.storage.segmented_log import Group, SegmentedLog
 from recorder.storage.tape_files import Files
 from recorder.writer.buffer_pool import Buffers
 from recorder.writer.handoff_queue import Handover
-from recorder.writer.jobs import KeyframeJob, WriterStatistics, not_sealed
+from recorder.writer.jobs import KeyframeJob, TickOutput, not_sealed
 from recorder.writer.keyframe_encoder import KeyframeBlocks
 from recorder.writer.pending_ticks import WaitingTicks
 

@@ -17,7 +17,8 @@ import numpy as np
 from recorder.session.pages.page_watch import PageReader
 from recorder.session.pages.userfaultfd import PAGE_BYTES, Pages
 from recorder.session.pages.watch_cost import FAULT_COSTS, Thrift
-from sim.kernel.changes.row_changes import Rows, ScannedChanges
+from sim.kernel.changes.row_changes import ScannedChanges
+from sim.kernel.marks import Rows
 from sim.kernel.schema import Slot
 from sim.kernel.state import Snapshot, State
 
