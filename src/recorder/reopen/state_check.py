@@ -31,14 +31,14 @@ class Prover:
 
     def begin(self, tick: int) -> None:
         """The simulation is in the state of this tick, which is known to be right. Raises as Recording.identity does."""
-        if not self._recording.proofs.has_links:
+        if not self._recording.recorded_hashes.has_links:
             return
         state = self._simulation.state
         if self._source is None:
             self._source = MarkedTicks(state)
         self._source.reset(state)
         self._linker = Linker(state.layout)
-        self._identity, self.is_right = self._recording.proofs.identity(tick), True
+        self._identity, self.is_right = self._recording.recorded_hashes.identity(tick), True
 
     def stepped(self, frame: Frame) -> None:
         """The simulation has made the step that this frame is of."""

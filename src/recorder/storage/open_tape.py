@@ -80,7 +80,7 @@ class OpenTape:
         except NoTapeError:
             empty = not any(source.size_bytes for source in self._sources)
             raise UnreadableError(self._name, no_tape(empty=empty)) from None
-        assembled.recording.aside = SecondThread()
+        assembled.recording.copier = SecondThread()
         return assembled
 
     def _open_segment(self, number: int) -> Source:

@@ -149,7 +149,7 @@ class Cursor:
         if self._prover is not None:
             self._prover.close()
         self._prover = None
-        if self.tape.recording.proofs.has_links:
+        if self.tape.recording.recorded_hashes.has_links:
             self._prover = Prover(self.tape.recording, self.simulation)
             self._prover.begin(self._here())
 
@@ -183,7 +183,7 @@ class Cursor:
         CorruptError if nothing is recorded of the state.
         """
         tick = self._here()
-        if self._prover is None or not self.tape.recording.proofs.has_link(tick):
+        if self._prover is None or not self.tape.recording.recorded_hashes.has_link(tick):
             expected, actual = self.tape.state_hash(tick), self.state.hash()
             return None if expected == actual else (expected, actual)
         return self._prover.difference(self.tape.frame(tick))
@@ -239,5 +239,5 @@ class Cursor:
         if found is not None:
             self.leave()
             raise MismatchError(tick, *found)
-        recorded = self.tape.recording.proofs.recorded_hash(tick)  # The state's, as was found just now.
+        recorded = self.tape.recording.recorded_hashes.recorded_hash(tick)  # The state's, as was found just now.
         return Arrival(tick, self.state.hash() if recorded is None else recorded, start, tick - start)

@@ -9,8 +9,9 @@ from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.blocks.block import Kind
 from recorder.format.blocks.events_block import EventsOfTicks, decode_events
 from recorder.format.limits import EVENTS_PAYLOAD_BYTES_MAX
+from recorder.format.recording.change_replay import blocks_of
 from recorder.format.recording.recording import Recording
-from recorder.format.segments.block_location import TICK_MAX, OptionalBlock, blocks_of
+from recorder.format.segments.block_location import TICK_MAX, OptionalBlock
 
 Ranges = list[tuple[int, int]]
 

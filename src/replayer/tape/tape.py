@@ -83,8 +83,8 @@ class Tape:
                 if segment.number == damage.segment:
                     segment.clip = damage.offset
                     segment.take(segment.contents)
-        aside, self.recording = self.recording.aside, type(self.recording)(kept)
-        self.recording.aside = aside
+        copier, self.recording = self.recording.copier, type(self.recording)(kept)
+        self.recording.copier = copier
 
     # --- what there is
 

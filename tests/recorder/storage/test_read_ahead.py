@@ -156,7 +156,7 @@ def test_a_damaged_large_keyframe_is_refused(tmp_path: Path) -> None:
         told = []
         for aside in (Alone(), SecondThread()):
             with replayer.Tape(path, mode="salvage") as tape:
-                tape.recording.aside = aside
+                tape.recording.copier = aside
                 with pytest.raises(CorruptError) as caught:
                     tape.snapshot(place)
                 told.append(str(caught.value))

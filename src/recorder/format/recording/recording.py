@@ -25,7 +25,7 @@ from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.frame import Frame, decode_frames
 from recorder.format.blocks.full_keyframe import decode_full
 from recorder.format.copier import Alone
-from recorder.format.recording.recorded_hashes import Proofs
+from recorder.format.recording.change_replay import StateHashes
 from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out
 from recorder.format.segments.block_location import TICK_MAX, FrameRun, KeyframePlace, Place
 from recorder.format.segments.index import Entry, entry_of
@@ -57,14 +57,14 @@ class Recording:
 
     Attributes:
         hopped: whether an index led astray, so that blocks were looked for by their headers.
-        aside: who does what a second thread can, for large states.
+        copier: does what a second thread can, for large states.
     """
 
     def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
         """segments: ascending by number. journal: frames, ascending by tick."""
         self.segments = list(segments)
         self._all_journal = journal
-        self.hopped, self.aside = False, Alone()
+        self.hopped, self.copier = False, Alone()
         self._arrange()
 
     def _arrange(self) -> None:
@@ -88,7 +88,7 @@ class Recording:
                 self._journal[frame.tick] = frame
         self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
         self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
-        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "proofs"):
+        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "recorded_hashes"):
             self.__dict__.pop(name, None)
 
     def clip(self, number: int, offset: int) -> None:
@@ -304,13 +304,13 @@ class Recording:
         return place if place is not None and place.tick == tick else None
 
     def state_hash(self, tick: int) -> int:
-        """The hash of the state at tick, as Proofs.state_hash tells it."""
-        return self.proofs.state_hash(tick)
+        """The hash of the state at tick, as StateHashes.state_hash gives it."""
+        return self.recorded_hashes.state_hash(tick)
 
     @functools.cached_property
-    def proofs(self) -> Proofs:
-        """What the tape says of its states, beside the states themselves."""
-        return Proofs(self)
+    def recorded_hashes(self) -> StateHashes:
+        """The recorded identity of each state."""
+        return StateHashes(self)
 
     def _keyframe_after(self, tick: int) -> KeyframePlace | None:
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
@@ -392,7 +392,7 @@ class Recording:
         try:
             owner = self._by_number[place.segment]
             stored_bytes = place.end_offset - place.entry.offset
-            with closing(self.aside.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
+            with closing(self.copier.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
                 tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
             return place.ensure_its_own(tick, snapshot)
         except (CorruptError, TornError) as error:

@@ -7,7 +7,7 @@ column into floats for every single question, which takes time and is wrong abov
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -21,9 +21,6 @@ from recorder.format.segments.index import Entry, Part
 from recorder.format.segments.segment_contents import LazyPart
 from recorder.format.segments.segment_reader import Segment
 from sim.kernel.state import Snapshot
-
-if TYPE_CHECKING:
-    from recorder.format.recording.recording import Recording
 
 TICK_MAX = (1 << 64) - 1  # What 64 bits hold.
 
@@ -97,12 +94,6 @@ class OptionalBlock:
     def payload(self, bytes_max: int = KEYFRAME_RAW_BYTES_MAX) -> bytes:
         """What is in it, its pieces put together; at most bytes_max. Raises CorruptError or TornError."""
         return self.segment.joined(self.entry, self.end_offset, bytes_max)
-
-
-def blocks_of(recording: Recording, kind: Kind) -> list[OptionalBlock]:
-    """The optional blocks of one kind by their first ticks, of equal ones in file order; their content is not read."""
-    blocks = recording.believing_index(lambda: optional_blocks(recording.segments))
-    return sorted((one for one in blocks if one.entry.kind == kind), key=lambda one: one.entry.first_tick)
 
 
 def optional_blocks(segments: Sequence[Segment]) -> list[OptionalBlock]:
