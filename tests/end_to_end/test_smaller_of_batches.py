@@ -166,7 +166,7 @@ def test_when_the_time_is_over_or_somebody_interrupts(tmp_path: Path, monkeypatc
     jobs = [job(index, name) for index, name in enumerate("xyz")]
     firsts = first_violations(jobs, [RunRecord(one.index, one.name, {}, violations=[["p", 3, ""]]) for one in jobs])
     kept: list[list[Smaller]] = []
-    assert make_smaller(firsts, tmp_path, [], quiet=True, keep=kept.append, budget_s=0) == []
+    assert make_smaller(firsts, tmp_path, [], keep=kept.append, on_error=pytest.fail, budget_s=0) == []
 
     def made(first: smaller.First, *_: Any) -> Smaller:
         if first.job.name == "y":
@@ -174,7 +174,7 @@ def test_when_the_time_is_over_or_somebody_interrupts(tmp_path: Path, monkeypatc
         return Smaller(first.job.name, "p", first.job.index, 3, None, 1, True)
 
     monkeypatch.setattr(smaller, "_made_smaller", made)
-    found = make_smaller(firsts, tmp_path, [], quiet=True, keep=kept.append)
+    found = make_smaller(firsts, tmp_path, [], keep=kept.append, on_error=pytest.fail)
     assert [one.scenario for one in found] == ["x"]
     assert kept == [found]
 

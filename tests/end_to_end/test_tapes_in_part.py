@@ -212,12 +212,12 @@ def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None
     """Leaves a smaller scenario, and the command at the violation, as a whole run does."""
     code = (
         "import os, signal, sys, recorder.commands.main, recorder.commands.run_loop as attended\n"
-        "from recorder.scenarios.violation_artifacts import Violations\n"
-        "own = Violations.watch\n"
+        "from recorder.scenarios.violation_watch import ViolationWatch\n"
+        "own = ViolationWatch.watch\n"
         "def watch(self, simulation, tick):\n"
         "    own(self, simulation, tick)\n"
         "    if tick == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Violations.watch = watch\n"
+        "ViolationWatch.watch = watch\n"
         "recorder.commands.main.main(sys.argv[1:])\n"
     )
     for name in ("a", "b"):

@@ -23,7 +23,7 @@ from recorder.exit_codes import DIFFERS, SAME, TERMINATED, UsageError
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import Job, RunRecord, course_of_job, ensure_registered, worker_count
 from recorder.scenarios.batch_manifest import PICTURE_NAME, BatchFolder
-from recorder.scenarios.shrink_batch import Smaller, first_violations, make_smaller, read_smaller
+from recorder.scenarios.shrink_batch import BATCH_BUDGET_S, Smaller, first_violations, make_smaller, read_smaller
 from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, groups_of, summary_lines, survival_of
 from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs, with_tape
 from recorder.text import counted
@@ -284,7 +284,11 @@ def _made_smaller(
     def keep(found: list[Smaller]) -> None:
         BatchFolder(wanted.folder).finish(records, {**wanted.more, "smaller": [attrs.asdict(one) for one in found]})
 
-    found = make_smaller(firsts, wanted.folder, known, quiet=quiet, keep=keep)
+    def warn(error: OSError) -> None:
+        say_aside(f"warning: {wanted.folder}: {error.strerror}")
+
+    with progress_bar("making it smaller", round(BATCH_BUDGET_S), quiet=quiet) as show:
+        found = make_smaller(firsts, wanted.folder, known, keep=keep, on_progress=show, on_error=warn)
     return found, len(firsts) - len(found)
 
 

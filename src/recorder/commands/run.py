@@ -30,6 +30,7 @@ from recorder.commands.options import (
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
+from recorder.commands.violation_report import report_violations
 from recorder.console.argument_types import NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
@@ -38,7 +39,7 @@ from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
 from recorder.scenarios.start import NO_SETTINGS, begin_tape, options_of, players_from
-from recorder.scenarios.violation_artifacts import Violations
+from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.change_source import ChangeTracking
 from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.settings import Mode, choose_hashes, make_settings
@@ -121,9 +122,9 @@ def run(
     settings |= {"mode": mode, "hashes": hashes}
     recorder = _start(output, loaded, settings | {"notes": notes}, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-    found = Violations(notes)
+    found = ViolationWatch(notes)
     code = run_watched(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
-    return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
+    return code or report_violations(found, Path(recorder.path), loaded, players, course, quiet=quiet)
 
 
 def _chosen_mode(loaded: Scenario, course: Course, changes: ChangeTracking, *, quiet: bool) -> Mode:
