@@ -24,8 +24,8 @@ from recorder.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
+    from recorder.adapted.record import record
     from recorder.reopen.resume import resume
-    from recorder.session.record import record
     from recorder.session.recorder import Recorder
     from recorder.statistics import RecorderStatistics
 
@@ -51,7 +51,7 @@ __all__ = [
 _LATER = {  # Imported when they are first asked for: who only reads tapes needs none of them.
     "Recorder": "recorder.session.recorder",
     "RecorderStatistics": "recorder.statistics",
-    "record": "recorder.session.record",
+    "record": "recorder.adapted.record",
     "resume": "recorder.reopen.resume",
 }
 

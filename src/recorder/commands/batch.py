@@ -28,7 +28,7 @@ from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, groups_of, sum
 from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs, with_tape
 from recorder.text import counted
 from sim.extras import missing_package
-from sim.scenario.config.load import Scenario, load_scenario
+from sim.scenario.scenario_file import Scenario, load_scenario
 
 Output = Annotated[
     Path | None, Parameter(name=["--output", "-o"], help="The folder; by default a new one in batches/.")

@@ -19,7 +19,7 @@ from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
 from recorder.text import counted, shown_path
 from sim.kernel.registry import find_world
-from sim.scenario.config.load import FOREIGN, Scenario
+from sim.scenario.scenario_file import FOREIGN, Scenario
 
 
 def resume(

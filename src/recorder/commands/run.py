@@ -44,7 +44,7 @@ from recorder.session.change_source import ChangeTracking
 from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.settings import Mode, choose_hashes, make_settings
 from recorder.text import counted
-from sim.scenario.config.load import FOREIGN, Scenario, load_scenario
+from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 
 RECORDINGS_FOLDER = "recordings"
 

@@ -15,8 +15,8 @@ from recorder.scenarios.shrink_batch import BUDGET_S, search
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.storage.file_names import first_free, numbered
 from recorder.text import counted
-from sim.scenario.config.load import Scenario
 from sim.scenario.results.result import Violation
+from sim.scenario.scenario_file import Scenario
 
 
 def say_violations(found: ViolationWatch) -> None:

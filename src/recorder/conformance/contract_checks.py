@@ -21,7 +21,7 @@ import msgpack
 
 from recorder.exception_text import raised_text
 from recorder.session.recorder import Recorder
-from sim.adapters.interface.adapt import adapt
+from sim.adapters.find_adapter import adapt
 from sim.adapters.interface.adapter_registry import Adapter, adapter_for, adapter_named
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain, encode_plain

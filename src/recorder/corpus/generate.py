@@ -38,7 +38,7 @@ from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.session.session import exception_text
 from recorder.settings import TICKS_MAX
 from sim.kernel.registry import ConfigError, find_world
-from sim.scenario.config.load import FOREIGN, Scenario, load_scenario
+from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 from sim.scenario.wrap import restage
 
 NAME_CHARS_MAX = 150  # Of a tape's name; file systems take 255 bytes, and a suffix comes behind it.

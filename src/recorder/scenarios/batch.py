@@ -23,8 +23,8 @@ from recorder.settings import TICKS_MAX
 from recorder.storage.file_names import following_segments, journal_path, segment_path, unfinished_paths
 from sim.kernel.registry import ConfigError, Origin, find_world
 from sim.scenario.config.identity import scenario_hash
-from sim.scenario.config.load import FOREIGN, Scenario
 from sim.scenario.results.result import PRODUCTIVE_KINDS, ScenarioResult
+from sim.scenario.scenario_file import FOREIGN, Scenario
 
 ATTEMPTS_MAX = 2  # A worker that dies twice over one job, the second time with nothing else to do, dies of that job.
 POPULATION_PREFIXES = ("heads.", "plants.")  # Of figures that say how many of a species are alive.

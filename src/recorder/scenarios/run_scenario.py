@@ -23,10 +23,10 @@ from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import end_of, inner_of
 from sim.kernel.state import State
 from sim.scenario.config.identity import scenario_hash
-from sim.scenario.config.load import load_scenario
 from sim.scenario.config.scenario import Execution, ScenarioConfig, read_scenario_config
 from sim.scenario.middleware.monitors import PropertyFunction
 from sim.scenario.results.result import ScenarioResult, fold_events
+from sim.scenario.scenario_file import load_scenario
 from sim.scenario.scenario_simulation import ScenarioSimulation
 from sim.scenario.thread_race import RacedOrders
 

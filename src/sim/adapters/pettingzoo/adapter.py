@@ -17,12 +17,12 @@ import pettingzoo
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
 from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Part, Report
-from sim.adapters.interface.inputs_since_reset import InputsSinceReset
 from sim.adapters.pettingzoo.layers import (
     KINDS,
     OUTPUT_ONLY,

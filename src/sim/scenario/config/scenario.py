@@ -13,12 +13,11 @@ import attrs
 
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.adversary import Adversary, Trigger
-from sim.scenario.config.keys import COUNT_MAX, PARTS_MAX, ROLES_MAX, Ticks, check_keys, check_name, check_plain
+from sim.scenario.config.keys import COUNT_MAX, PARTS_MAX, ROLES_MAX, Ticks, check_keys, check_name, check_plain, key_of
 from sim.scenario.config.network import Network, Reconfiguration
 from sim.scenario.config.predicates import Predicate
 from sim.scenario.config.structure import Whole, structure
 from sim.scenario.config.surroundings import Environment
-from sim.scenario.middleware.draws import key_of
 
 WORLD = "world"  # The receiver of what the roles of a world without messages send.
 

@@ -12,8 +12,9 @@ import attrs
 
 from sim.kernel.messages import Event, Message
 from sim.scenario.config.adversary import Adversary
+from sim.scenario.config.keys import key_of
 from sim.scenario.middleware.corruption import corrupt
-from sim.scenario.middleware.draws import Chances, Phase, key_of
+from sim.scenario.middleware.draws import Chances, Phase
 from sim.scenario.middleware.triggers import Round, fires
 
 FOR_EVER = -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from enum import IntEnum
 
 from sim.kernel.counter_rng import KeyedRandom
@@ -17,11 +16,6 @@ class Phase(IntEnum):
     TRIGGER = 211
     NETWORK = 212
     RECONFIGURATION = 213
-
-
-def key_of(name: str) -> int:
-    """A part of a scenario in the keys of its draws: by its name, so that a part more or less changes no other's."""
-    return zlib.crc32(name.encode("ascii"))
 
 
 class Chances:

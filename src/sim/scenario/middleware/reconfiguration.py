@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event
+from sim.scenario.config.keys import key_of
 from sim.scenario.config.network import Reconfiguration
-from sim.scenario.middleware.draws import Chances, Phase, key_of
+from sim.scenario.middleware.draws import Chances, Phase
 from sim.scenario.middleware.network import NetworkStage, UnderWay
 from sim.scenario.middleware.triggers import Round, fires
 

@@ -18,8 +18,6 @@ from sim.worlds.meadow.config.meadow import read_config
 from sim.worlds.meadow.model.context import Ground
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.model.layout import LossCause, make_schema
-from sim.worlds.meadow.model.placement import place_everything
-from sim.worlds.meadow.output.telemetry import make_row
 from sim.worlds.meadow.phases.flow_field import run_flow_field
 from sim.worlds.meadow.phases.inputs import is_input, run_inputs
 from sim.worlds.meadow.phases.interaction import run_interaction
@@ -28,6 +26,8 @@ from sim.worlds.meadow.phases.sight import run_sight
 from sim.worlds.meadow.phases.signalling import run_signalling
 from sim.worlds.meadow.phases.termination import find_end
 from sim.worlds.meadow.phases.writes import WRITES
+from sim.worlds.meadow.placement import place_everything
+from sim.worlds.meadow.telemetry import make_row
 
 WORLD_NAME = "meadow"
 INT64_MAX = (1 << 63) - 1

@@ -10,15 +10,15 @@ import pytest
 import replayer
 from recorder import Recorder
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.load import load_scenario
 from sim.scenario.config.scenario import SchedulerPolicy
 from sim.scenario.middleware.corruption import corrupt
+from sim.scenario.scenario_file import load_scenario
 from sim.scenario.wrap import restage
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.config import POLICIES
 from sim.worlds.choreography.protocol.builder import again, loop, protocol, send
 from sim.worlds.choreography.protocol.payload import find_mismatch
-from sim.worlds.choreography.run.q32 import HIGHEST, LOWEST, ONE
+from sim.worlds.choreography.q32 import HIGHEST, LOWEST, ONE
 
 
 @pytest.mark.parametrize(

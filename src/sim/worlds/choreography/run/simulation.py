@@ -17,10 +17,10 @@ from sim.worlds.choreography.config import read_config
 from sim.worlds.choreography.protocol.bounds import Measures, report
 from sim.worlds.choreography.protocol.payload import STATE_REGISTER
 from sim.worlds.choreography.protocol.projection import Choose, Send
+from sim.worlds.choreography.q32 import to_text
 from sim.worlds.choreography.run.interpreter import Round
 from sim.worlds.choreography.run.layout import Status, fill_registers, make_schema
 from sim.worlds.choreography.run.message_queues import find_channels, read_buffers, write_buffers
-from sim.worlds.choreography.run.q32 import to_text
 from sim.worlds.choreography.run.scheduler import note_round, pick
 
 WORLD_NAME = "choreography"

@@ -12,10 +12,10 @@ from sim.kernel.counter_rng import KeyedRandom
 from sim.kernel.fixed_point import ONE, multiply
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig, Player
+from sim.worlds.meadow.model.dispersal import SeedRings
 from sim.worlds.meadow.model.energy_ledger import Flow, Ledger
+from sim.worlds.meadow.model.event_log import Chronicle
 from sim.worlds.meadow.model.layout import NEIGHBOURS, Parameter
-from sim.worlds.meadow.output.events import Chronicle
-from sim.worlds.meadow.phases.dispersal import SeedRings
 
 Values = npt.NDArray[np.int64]
 

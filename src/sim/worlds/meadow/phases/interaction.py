@@ -22,16 +22,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.worlds.meadow.model import swarm_turn as swarming
 from sim.worlds.meadow.model.context import Ground, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss, LossCause, Parameter
 from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, Loop, loop_for
 from sim.worlds.meadow.model.plants import plant_cells
+from sim.worlds.meadow.model.swarm_turn import HELPERS, Land, run_swarms
 from sim.worlds.meadow.model.swarms import add_swarms, count_heads, new_swarm, remove_swarms_without_heads
 from sim.worlds.meadow.model.table_rows import Rows, rows_by_id, write_changed
-from sim.worlds.meadow.phases import swarm_turn as swarming
-from sim.worlds.meadow.phases.swarm_turn import HELPERS, Land, run_swarms
 
 _DAUGHTER = [swarming.SPECIES, *range(swarming.DAUGHTER_X, swarming.SWARM_WIDTH)]
 

@@ -25,6 +25,7 @@ import numpy as np
 from sim.kernel.fixed_point import ONE
 from sim.kernel.state import State
 from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.dispersal import wind_shift
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import rebuild_at
 from sim.worlds.meadow.model.layout import DrawPhase, LossCause, Parameter
@@ -32,7 +33,6 @@ from sim.worlds.meadow.model.loops import grow_plants
 from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import add_plants, plant_cells, remove_plants
 from sim.worlds.meadow.model.table_rows import in_order_of_id
-from sim.worlds.meadow.phases.dispersal import wind_shift
 from sim.worlds.meadow.phases.mycorrhiza import grow_links
 
 

@@ -32,12 +32,12 @@ from sim.kernel.state import State
 from sim.worlds.meadow.config.conditions import CONCENTRATION_MAX
 from sim.worlds.meadow.model.context import Ground, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
+from sim.worlds.meadow.model.event_log import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
 from sim.worlds.meadow.model.plants import Stand, plant_cells
 from sim.worlds.meadow.model.swarms import remove_swarms_without_heads
 from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, write_changed
-from sim.worlds.meadow.output.events import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.phases.transport import spread_signals
 from sim.worlds.meadow.phases.triggers import Firing, fire_rules
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sim.kernel.changes.row_changes import AuditedChanges
 from sim.kernel.simulation import restore
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 from sim.worlds.meadow.model.energy_ledger import Flow, Ledger, LedgerError
 from sim.worlds.meadow.phases import lifecycle

@@ -9,7 +9,7 @@ from typing import Any
 
 from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.settings import Blame, Durability
-from sim.adapters.interface.adapt import adapt, adapter_of
+from sim.adapters.find_adapter import adapt, adapter_of
 from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.exactness import Level
 
