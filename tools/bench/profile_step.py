@@ -33,10 +33,10 @@ from rich.progress import track
 
 import recorder.session.recorder
 from recorder import Recorder
-from recorder.session.keyframe_policy import Keyframes
-from recorder.session.tick_identity import TickLinks
-from recorder.session.tick_output import Outputs
-from recorder.writer.handoff_queue import Handover
+from recorder.session.keyframe_policy import KeyframePolicy
+from recorder.session.tick_identity import TickHashChain
+from recorder.session.tick_output import OutputCollector
+from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.journal import Journal
 from sim import State
 from sim.kernel.hashing import field_memory
@@ -68,13 +68,13 @@ STAGES = (
         "inputs to MessagePack, refused if they would not come back", recorder.session.recorder, "encode_inputs", "pack"
     ),
     Stage("hash of the whole state", State, "hash", "hash"),
-    Stage("what the tick changed (mode changes)", Outputs, "take"),
-    Stage("hash of that, chained", TickLinks, "prove"),
+    Stage("what the tick changed (mode changes)", OutputCollector, "take"),
+    Stage("hash of that, chained", TickHashChain, "prove"),
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
     Stage("the frame's bytes", recorder.session.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
-    Stage("the frame to the writer's thread", Handover, "put", "append"),
-    Stage("whether a segment or a keyframe is due", Keyframes, "add_frame"),
+    Stage("the frame to the writer's thread", HandoffQueue, "put", "append"),
+    Stage("whether a segment or a keyframe is due", KeyframePolicy, "add_frame"),
 )
 REST = "the rest of Recorder.step"
 BARE = {

@@ -34,7 +34,7 @@ from recorder.commands.violation_report import report_violations
 from recorder.console.argument_types import NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
-from recorder.runs.input_source import Course, course_of, read_players
+from recorder.runs.input_source import InputSource, input_source_of, read_players
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
@@ -127,7 +127,7 @@ def run(
     return code or report_violations(found, Path(recorder.path), loaded, players, course, quiet=quiet)
 
 
-def _chosen_mode(loaded: Scenario, course: Course, changes: ChangeTracking, *, quiet: bool) -> Mode:
+def _chosen_mode(loaded: Scenario, course: InputSource, changes: ChangeTracking, *, quiet: bool) -> Mode:
     """What suits a scenario, which is said."""
     choice = choose_mode(loaded.make, course.inputs, changes)
     if not quiet:
@@ -150,9 +150,9 @@ def _players(
         raise UsageError(str(error)) from None
 
 
-def _course(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> Course:
+def _course(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> InputSource:
     by_role = loaded.provocation is not None
-    return course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
+    return input_source_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
 
 
 def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:

@@ -19,7 +19,7 @@ from recorder.console.output import say, say_aside
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import INTERRUPTED, SAME, TERMINATED, UsageError
-from recorder.runs.input_source import Course
+from recorder.runs.input_source import InputSource
 from recorder.runs.outcome import outcome_at
 from recorder.session.recorder import Recorder
 from recorder.storage.file_names import segment_numbers, segment_path
@@ -31,7 +31,7 @@ PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a mi
 
 def run_and_report(
     recorder: Recorder,
-    course: Course,
+    course: InputSource,
     last_tick: int,
     *,
     quiet: bool,
@@ -84,7 +84,7 @@ def _stop_at_sigterm(*_: object) -> None:
 
 def _run_ticks(
     recorder: Recorder,
-    course: Course,
+    course: InputSource,
     last_tick: int,
     pace: _Pace,
     watch: Callable[[Any, int], None] | None,
@@ -121,7 +121,7 @@ def _run_ticks(
     return stopped
 
 
-def _step(recorder: Recorder, course: Course, tick: int) -> None:
+def _step(recorder: Recorder, course: InputSource, tick: int) -> None:
     inputs = course.inputs(tick, recorder.simulation.state)
     try:
         recorder.step(inputs)
@@ -138,7 +138,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def _print_summary(
     recorder: Recorder,
-    course: Course,
+    course: InputSource,
     ticks: int,
     seconds: float,
     *,
@@ -171,7 +171,7 @@ def _print_summary(
     say("next: " + "    or: ".join(ways if stopped else ways[1:]))
 
 
-def _ways_on(path: Path, course: Course, tick: int) -> list[str]:
+def _ways_on(path: Path, course: InputSource, tick: int) -> list[str]:
     """Commands that are of use now, as a shell takes them."""
     words = [shlex.quote(str(path))] + ([f"--sim {shlex.quote(course.sim)}"] if course.sim else [])
     tape = " ".join(words)

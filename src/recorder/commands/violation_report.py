@@ -9,7 +9,7 @@ from pathlib import Path
 from recorder.console.output import say, say_aside
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME
-from recorder.runs.input_source import Course
+from recorder.runs.input_source import InputSource
 from recorder.scenarios.shrink import Minimised, write_minimised
 from recorder.scenarios.shrink_batch import BUDGET_S, search
 from recorder.scenarios.violation_watch import ViolationWatch
@@ -32,7 +32,7 @@ def say_violations(found: ViolationWatch) -> None:
 
 
 def report_violations(
-    found: ViolationWatch, tape: Path, loaded: Scenario, players: Mapping[str, str], course: Course, *, quiet: bool
+    found: ViolationWatch, tape: Path, loaded: Scenario, players: Mapping[str, str], course: InputSource, *, quiet: bool
 ) -> int:
     """Print the violations, and write a smaller scenario beside the tape; a user may interrupt the search.
 
@@ -52,7 +52,7 @@ def report_violations(
     return DIFFERS
 
 
-def _minimised(loaded: Scenario, violation: Violation, course: Course, *, quiet: bool) -> Minimised | None:
+def _minimised(loaded: Scenario, violation: Violation, course: InputSource, *, quiet: bool) -> Minimised | None:
     """None if it was interrupted."""
     scenario = loaded.provocation or {}
     with progress_bar("making it smaller", round(BUDGET_S), quiet=quiet) as show:
@@ -65,7 +65,7 @@ def _minimised(loaded: Scenario, violation: Violation, course: Course, *, quiet:
 
 
 def _write_smaller(
-    smaller: Minimised, tape: Path, loaded: Scenario, players: Mapping[str, str], course: Course
+    smaller: Minimised, tape: Path, loaded: Scenario, players: Mapping[str, str], course: InputSource
 ) -> None:
     target = first_free(numbered(tape.with_name(f"{tape.stem}.smaller.toml"), ".toml"))
     options = [f"--player {name}={policy}" for name, policy in players.items()]
@@ -80,6 +80,6 @@ def _write_smaller(
         say_aside(f"  made smaller in {counted(smaller.trials, 'run')}{end}: {target}")
 
 
-def _seek_command(tape: Path, course: Course, tick: int) -> str:
+def _seek_command(tape: Path, course: InputSource, tick: int) -> str:
     sim = f" --sim {shlex.quote(course.sim)}" if course.sim else ""
     return f"replay seek {shlex.quote(str(tape))}{sim} --tick {tick}"

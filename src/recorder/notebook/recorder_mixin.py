@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from recorder.statistics import RecorderStatistics
 
 
-class ShownInNotebooks:
+class NotebookMixin:
     """What a Recorder is in a notebook; the names below are the Recorder's own."""
 
     path: Any

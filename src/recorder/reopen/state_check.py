@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.blocks.frame import Frame
-from recorder.format.blocks.hash_chain import Linker, identity_of
+from recorder.format.blocks.hash_chain import HashChain, identity_of
 from recorder.format.recording.recording import Recording
 from sim.kernel.changes.tick_changes import MarkedTicks
 from sim.kernel.simulation import Simulation
 
 
-class Prover:
+class StateCheck:
     """Follows a simulation tick by tick: ``begin`` where it was put, ``stepped`` behind each step.
 
     Attributes:
@@ -37,7 +37,7 @@ class Prover:
         if self._source is None:
             self._source = MarkedTicks(state)
         self._source.reset(state)
-        self._linker = Linker(state.layout)
+        self._linker = HashChain(state.layout)
         self._identity, self.is_right = self._recording.recorded_hashes.identity(tick), True
 
     def stepped(self, frame: Frame) -> None:
@@ -48,7 +48,7 @@ class Prover:
         changes = self._source.take(state)
         if changes is None:  # It has another state, or layout.
             self._source.reset(state)
-            self._linker = Linker(state.layout)
+            self._linker = HashChain(state.layout)
         if changes is None or not frame.link:
             self._identity = identity_of(state.hash())
         else:

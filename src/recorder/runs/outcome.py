@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from recorder.runs.input_source import Course
+from recorder.runs.input_source import InputSource
 from recorder.session.recorder import Recorder
 from sim.kernel.simulation import end_of
 
 
-def outcome_at(recorder: Recorder, course: Course, last_tick: int) -> dict[str, Any] | None:
+def outcome_at(recorder: Recorder, course: InputSource, last_tick: int) -> dict[str, Any] | None:
     """Why the run is over as of the present tick, as the tape's outcome; None if it is not."""
     tick = recorder.tick
     if tick >= last_tick:

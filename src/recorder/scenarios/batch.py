@@ -17,7 +17,7 @@ import attrs
 
 from recorder.errors import WriterFailedError
 from recorder.processes.spawn_pool import pool_of, run_in
-from recorder.runs.input_source import Course, course_of
+from recorder.runs.input_source import InputSource, input_source_of
 from recorder.scenarios.run_scenario import run_with_scenario
 from recorder.settings import TICKS_MAX
 from recorder.storage.file_names import following_segments, journal_path, segment_path, unfinished_paths
@@ -134,9 +134,9 @@ def ticks_of(loaded: Scenario) -> int:
     return ticks
 
 
-def course_of_job(job: Job) -> Course:
-    """What a job is fed with. Raises as course_of does."""
-    return course_of(find_world(job.world), job.config, players=job.players, by_role=job.scenario is not None)
+def input_source_of_job(job: Job) -> InputSource:
+    """What a job is fed with. Raises as input_source_of does."""
+    return input_source_of(find_world(job.world), job.config, players=job.players, by_role=job.scenario is not None)
 
 
 def run_job(job: Job) -> RunRecord:
@@ -156,7 +156,7 @@ def run_job(job: Job) -> RunRecord:
     is_new = job.tape is not None and not files_of(job.tape)
     try:
         world = find_world(job.world)
-        course = course_of_job(job)
+        course = input_source_of_job(job)
         result = run_with_scenario(
             world.make(job.config),
             job.scenario or {},

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from recorder.format.blocks.hash_chain import Linker, identity_of
+from recorder.format.blocks.hash_chain import HashChain, identity_of
 from recorder.writer.jobs import TickOutput
 from sim.kernel.state import State
 
 
-class TickLinks:
+class TickHashChain:
     """Links the ticks of one session, which begins with the hash of a whole state."""
 
     def __init__(self) -> None:
-        self._linker: Linker | None = None
+        self._linker: HashChain | None = None
         self._identity = b""
 
     def prove(self, state: State, output: TickOutput | None, *, whole: bool) -> int | bytes:
@@ -19,7 +19,7 @@ class TickLinks:
         changes = None if output is None else output.changes
         if whole or changes is None or self._linker is None:
             state_hash = state.hash()
-            self._linker, self._identity = Linker(state.layout), identity_of(state_hash)
+            self._linker, self._identity = HashChain(state.layout), identity_of(state_hash)
             return state_hash
         self._identity = self._linker.link(self._identity, changes.by_field(state.layout))
         return self._identity

@@ -17,7 +17,7 @@ from sim.kernel.simulation import Simulation, ask_for_events, inner_of, tells_un
 from sim.kernel.state import State
 
 
-class Outputs:
+class OutputCollector:
     """Asks a simulation for what it gives out."""
 
     def __init__(self, simulation: Simulation, *, events: bool, changes: TickSource | None) -> None:

@@ -20,7 +20,7 @@ WAITING_BYTES_MAX = 64 << 20  # Of frames; some minutes of an ordinary run.
 Item = bytes | TickOutput | KeyframeJob
 
 
-class Handover:
+class HandoffQueue:
     """A queue with one thread that puts and one that takes."""
 
     def __init__(self, wait_until: Callable[[Callable[[], bool]], None], split_bytes: int | None = None) -> None:

@@ -25,8 +25,8 @@ from recorder.settings import Settings
 from recorder.statistics import WriterStatistics
 from recorder.storage.segmented_log import Group, SegmentedLog
 from recorder.storage.tape_files import Files
-from recorder.writer.buffer_pool import Buffers
-from recorder.writer.handoff_queue import Handover
+from recorder.writer.buffer_pool import BufferPool
+from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.jobs import KeyframeJob, TickOutput, not_sealed
 from recorder.writer.keyframe_encoder import KeyframeBlocks
 from recorder.writer.pending_ticks import WaitingTicks
@@ -46,14 +46,20 @@ class Writer:
         signal: whether there is an error or a notice that the caller should look at.
         written_tick: the last tick whose frame is in the file.
         buffers: memory for keyframes to be put.
-        put_frame, wake: those of a Handover; the former raises WriterFailedError.
+        put_frame, wake: those of a HandoffQueue; the former raises WriterFailedError.
         wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: the disk refuses.
         seals: close has been called.
     """
 
     def __init__(
-        self, files: Files, log: SegmentedLog, settings: Settings, *, path: str | os.PathLike[str], first_tick: int
+        self,
+        files: Files,
+        log: SegmentedLog,
+        settings: Settings,
+        *,
+        path: str | os.PathLike[str],
+        first_tick: int,
     ) -> None:
         """Start the thread.
 
@@ -63,9 +69,9 @@ class Writer:
         self._path = path
         self._settings = settings
         self._cut_by_time = not settings.deterministic
-        self._handover = Handover(self.wait_until, settings.split_bytes)
+        self._handover = HandoffQueue(self.wait_until, settings.split_bytes)
         self.put_frame, self.wake = self._handover.put, self._handover.wake
-        self._wait_s, self.buffers = 0.0, Buffers()
+        self._wait_s, self.buffers = 0.0, BufferPool()
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
         self._synced_s = time.monotonic()

@@ -20,7 +20,7 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.exception_text import raised_text
 from recorder.format.blocks.frame import Frame
 from recorder.format.recording.change_replay import ChangeLog
-from recorder.reopen.state_check import Prover
+from recorder.reopen.state_check import StateCheck
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.tape.tape import Tape
 from sim.kernel.exactness import Level
@@ -77,7 +77,7 @@ class Cursor:
         self.tick: int | None = None
         self._near: OrderedDict[int, Snapshot] = OrderedDict()
         self._log: ChangeLog | None = None
-        self._prover: Prover | None = None
+        self._prover: StateCheck | None = None
         self._is_canonical = tape.meta.get("level") == Level.CANONICAL.value
         self._loads_at = frozenset(place.tick for place in tape.keyframes) if self._is_canonical else frozenset()
 
@@ -150,7 +150,7 @@ class Cursor:
             self._prover.close()
         self._prover = None
         if self.tape.recording.recorded_hashes.has_links:
-            self._prover = Prover(self.tape.recording, self.simulation)
+            self._prover = StateCheck(self.tape.recording, self.simulation)
             self._prover.begin(self._here())
 
     def advance(self) -> Frame:

@@ -33,12 +33,12 @@ from sim.scenario.config.scenario import ScenarioConfig
 from sim.scenario.config.surroundings import Environment
 from sim.scenario.message_seam import InputRoles, MessageRoles, fit_execution, roles_of
 from sim.scenario.middleware.adversary import AdversaryProgram, message_facts
-from sim.scenario.middleware.draws import Chances
+from sim.scenario.middleware.draws import ScenarioDraws
 from sim.scenario.middleware.monitors import Look, Monitors, PropertyFunction, distance_to_equilibrium
-from sim.scenario.middleware.network import NetworkStage, UnderWay
+from sim.scenario.middleware.network import InFlightMessages, NetworkStage
 from sim.scenario.middleware.reconfiguration import Reconfigurations
 from sim.scenario.middleware.surroundings import Surroundings
-from sim.scenario.middleware.triggers import Round
+from sim.scenario.middleware.triggers import ScenarioRound
 
 CLOCK = f"{BESIDE}clock"  # The tick, and how many messages a world without messages of its own has been sent.
 HEARD_KINDS = {"sent", "received", "opened", "closed", "invoked", "halted", "faulted"}
@@ -103,13 +103,13 @@ class ScenarioSimulation:
         return InputRoles(self.inner, self.roles, self.config, self._next_number)
 
     def _make_parts(self, functions: Mapping[str, PropertyFunction]) -> None:
-        config, chances = self.config, Chances(self.config.seed)
+        config, chances = self.config, ScenarioDraws(self.config.seed)
         self._adversaries = AdversaryProgram(config.adversaries, chances)
         self._network = NetworkStage(config.network or Network(), chances)
         self._changes = Reconfigurations(config.reconfigurations, chances)
         self._surroundings = Surroundings(config.environment or Environment())
         self._monitors = Monitors(config.properties, functions)
-        self._held, self._under_way = UnderWay(), UnderWay()
+        self._held, self._under_way = InFlightMessages(), InFlightMessages()
         self._heard: list[list[str]] = []
         self._parts: dict[str, Any] = {  # What lies in the state's blobs, by name.
             "adversaries": self._adversaries,
@@ -190,7 +190,7 @@ class ScenarioSimulation:
         self._seams.take_inputs(inputs)
         self._events, self._during = [], []
         tick, events = self.tick + 1, self._events
-        now = Round(tick, {(kind, role) for kind, role in self._heard})
+        now = ScenarioRound(tick, {(kind, role) for kind, role in self._heard})
         self._surroundings.begin_round()
         self._changes.begin_round(now, self._network, (self._held, self._under_way), self.roles, events)
         self._adversaries.begin_round(now, events)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from recorder import Recorder, RecordingWarning, WriterFailedError, resume
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from sim import Field, Schema, State
 
@@ -110,16 +110,16 @@ def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> Non
 INTERRUPTED = """
 import os, signal, sys, threading, time
 from recorder import Recorder
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from small_worlds import Walkers
-fdatasync = LogFile.fdatasync
+fdatasync = TapeFile.fdatasync
 def slowly(self):
     time.sleep(0.4)
     fdatasync(self)
 tape = Recorder(sys.argv[1], Walkers(), durability=sys.argv[2])
 for tick in range(50):
     tape.step([[1, 1]])
-LogFile.fdatasync = slowly
+TapeFile.fdatasync = slowly
 threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     tape.close({"reason": "first"})
@@ -167,7 +167,7 @@ def test_a_full_disk_at_the_end_is_told_as_what_it_is(tmp_path: Path, monkeypatc
     tape.flush()
     message = r"run\.tape: .*No space.*; all 900 ticks are on the tape, which is not sealed: make room and resume it$"
     with monkeypatch.context() as patched:
-        patched.setattr(LogFile, "append", no_space)
+        patched.setattr(TapeFile, "append", no_space)
         with pytest.raises(WriterFailedError, match=message):
             tape.close()
     with resume(path, Walkers()) as tape:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recorder import Recorder, RecordingWarning, WriterFailedError
-from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError
 from sim import Field, Schema, State
 
@@ -54,7 +54,7 @@ TRUTH = truth()
 def read(files: MemoryFiles) -> Assembled | None:
     """The tape in these files; None if there is not one sound block."""
     sources = [
-        Source(number, lambda offset, size, data=bytes(data): data[offset : offset + size], len(data))
+        SegmentInput(number, lambda offset, size, data=bytes(data): data[offset : offset + size], len(data))
         for number, data in sorted(files.segments.items())
     ]
     try:

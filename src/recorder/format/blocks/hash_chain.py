@@ -28,7 +28,7 @@ def identity_of(state_hash: int) -> bytes:
     return state_hash.to_bytes(LINK_BYTES, "little")
 
 
-class Linker:
+class HashChain:
     """Makes links of states of one layout."""
 
     def __init__(self, layout: Layout) -> None:

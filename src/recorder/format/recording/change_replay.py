@@ -16,12 +16,12 @@ from collections import OrderedDict
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, TornError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.changes_block import ChangeBlock, decode_changes
-from recorder.format.blocks.hash_chain import Linker
+from recorder.format.blocks.hash_chain import HashChain
 from recorder.format.recording.recorded_hashes import RecordedHashes
 from recorder.format.recording.state_reader import IndexedReader, StateReader
-from recorder.format.segments.block_location import KeyframePlace, OptionalBlock, optional_blocks
+from recorder.format.segments.block_location import KeyframeLocation, OptionalBlock, optional_blocks
 from sim.kernel.changes.tick_changes import flat_words
 from sim.kernel.hashing import hash_arena
 from sim.kernel.state import Snapshot
@@ -30,7 +30,7 @@ CACHE_BYTES_MAX = 64 << 20  # Of blocks that were read, decoded: some thousand t
 COPIES_MAX = 4  # To read and apply a block of the log takes as long as to copy so many times its bytes.
 
 
-def blocks_of(reader: IndexedReader, kind: Kind) -> list[OptionalBlock]:
+def blocks_of(reader: IndexedReader, kind: BlockKind) -> list[OptionalBlock]:
     """The optional blocks of one kind by their first ticks, of equal ones in file order; their content is not read."""
     blocks = reader.believing_index(lambda: optional_blocks(reader.segments))
     return sorted((one for one in blocks if one.entry.kind == kind), key=lambda one: one.entry.first_tick)
@@ -66,7 +66,7 @@ class _Walk:
         else:
             self.arena = recording.copier.copy_of(start.arena)
         self._words = flat_words(self.arena, self.layout)
-        self._linker = Linker(self.layout)
+        self._linker = HashChain(self.layout)
 
     def jump(self, block: ChangeBlock, tick: int) -> None:
         """Go to tick, up to which the block leads. Raises CorruptError."""
@@ -126,7 +126,7 @@ class ChangeLog:
 
     def __init__(self, recording: StateReader) -> None:
         self.recording = recording
-        self._blocks = blocks_of(recording, Kind.CHANGES)
+        self._blocks = blocks_of(recording, BlockKind.CHANGES)
         self._starts = [one.entry.first_tick for one in self._blocks]
         self._decoded: OrderedDict[int, ChangeBlock] = OrderedDict()
         self._decoded_bytes = 0
@@ -165,7 +165,7 @@ class ChangeLog:
             self._whole[place.tick] = self._leads_to(place, following.tick)
         return self._whole[place.tick]
 
-    def _leads_to(self, place: KeyframePlace, end: int) -> bool | None:
+    def _leads_to(self, place: KeyframeLocation, end: int) -> bool | None:
         blocks = self._blocks_between(place.tick, end)
         try:
             start = self.recording.snapshot(place)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from recorder.format.blocks.frame import Frame
-from recorder.format.segments.block_location import KeyframePlace
+from recorder.format.segments.block_location import KeyframeLocation
 from recorder.format.segments.segment_reader import Segment
 from sim.kernel.state import Snapshot
 
@@ -21,8 +21,8 @@ class FrameReader(Protocol):
     def frame(self, tick: int) -> Frame:
         """The frame of one tick."""
 
-    def keyframe_at(self, tick: int) -> KeyframePlace | None:
+    def keyframe_at(self, tick: int) -> KeyframeLocation | None:
         """The first keyframe of this tick."""
 
-    def snapshot(self, place: KeyframePlace) -> Snapshot:
+    def snapshot(self, place: KeyframeLocation) -> Snapshot:
         """The state at a keyframe, checked against its hash."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from recorder.format.copier import Alone
+from recorder.format.copier import Copier
 from recorder.format.recording.frame_reader import FrameReader
 from recorder.format.recording.recorded_hashes import RecordedHashes
-from recorder.format.segments.block_location import KeyframePlace
+from recorder.format.segments.block_location import KeyframeLocation
 from recorder.format.segments.segment_reader import Segment
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class StateReader(FrameReader, IndexedReader, Protocol):
     """Reads what the change log of a tape begins with and is checked against; see Recording."""
 
     @property
-    def copier(self) -> Alone:
+    def copier(self) -> Copier:
         """Copies large states."""
 
     @property
@@ -45,11 +45,11 @@ class StateReader(FrameReader, IndexedReader, Protocol):
         """The last tick with a frame or a keyframe."""
 
     @property
-    def keyframes(self) -> Sequence[KeyframePlace]:
+    def keyframes(self) -> Sequence[KeyframeLocation]:
         """All keyframes, in the order of their ticks."""
 
-    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframeLocation]:
         """Keyframes from which tick may be reached, the nearest first."""
 
-    def keyframe_after(self, tick: int) -> KeyframePlace | None:
+    def keyframe_after(self, tick: int) -> KeyframeLocation | None:
         """The first keyframe at or after tick."""

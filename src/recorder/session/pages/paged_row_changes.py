@@ -16,7 +16,7 @@ import numpy as np
 
 from recorder.session.pages.page_watch import PageReader
 from recorder.session.pages.userfaultfd import PAGE_BYTES, Pages
-from recorder.session.pages.watch_cost import FAULT_COSTS, Thrift
+from recorder.session.pages.watch_cost import FAULT_COSTS, WatchCost
 from sim.kernel.changes.row_changes import ScannedChanges
 from sim.kernel.marks import Rows
 from sim.kernel.schema import Slot
@@ -36,7 +36,7 @@ class PagedChanges:
         self._size_min_bytes = size_min_bytes
         self._scanned = ScannedChanges(state)
         self._reader: PageReader | None = None  # None while nothing is known but by a scan.
-        self._thrift = Thrift()
+        self._thrift = WatchCost()
         self._saved_pages = 0  # Since the baseline; those that were not copied.
 
     def changed_rows(self) -> Mapping[str, Rows]:

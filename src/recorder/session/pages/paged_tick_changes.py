@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recorder.session.pages.page_watch import PageReader
 from recorder.session.pages.userfaultfd import PAGE_BYTES, Pages
-from recorder.session.pages.watch_cost import FAULT_COSTS, SCATTERED_COSTS, Thrift
+from recorder.session.pages.watch_cost import FAULT_COSTS, SCATTERED_COSTS, WatchCost
 from sim.kernel.changes.tick_changes import ARENA_WORD_BYTES, ArenaWords, ScannedTicks, TickChanges
 from sim.kernel.state import State
 
@@ -31,7 +31,7 @@ class PagedTicks(ScannedTicks):
         """size_min_bytes: of a state that is watched."""
         self._size_min_bytes = size_min_bytes
         self._reader: PageReader | None = None
-        self._thrift = Thrift()
+        self._thrift = WatchCost()
         super().__init__(state)
 
     def take(self, state: State) -> TickChanges | None:

@@ -21,7 +21,7 @@ WATCHED_TICKS_BYTES_MIN, WATCHED_KEYFRAMES_BYTES_MIN = 8 << 20, 32 << 20
 
 
 @attrs.define
-class Thrift:
+class WatchCost:
     """Says whether to watch, by what it has come to so far."""
 
     _rest: int = 0

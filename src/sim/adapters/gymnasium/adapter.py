@@ -62,7 +62,7 @@ _being_recorded: weakref.WeakValueDictionary[int, RecordedEnv] = (
 )  # By id of the innermost.
 
 
-class LastCall:
+class LastEnvCall:
     """What the last call of step or reset returned; a part of the state, so that a seek gives it again."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class GymnasiumSimulation:
         self.env = env
         self._ignored = tuple(ignore)
         self._pickler = pickler
-        self.last = LastCall()
+        self.last = LastEnvCall()
         self.level = level_from(level)
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
         inexact = self.level is Level.INPUTS_ONLY

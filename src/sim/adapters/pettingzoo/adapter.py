@@ -40,7 +40,7 @@ NAME = "pettingzoo"
 RESULT = "result"  # What the fields of LastCall are named after.
 
 
-class LastCall:
+class LastParallelCall:
     """What the last call gave; a part of the state, so that a seek gives it again.
 
     Of a parallel environment the dicts that it returned; else the selected agent, and what ``last`` says of it.
@@ -85,7 +85,7 @@ class PettingZooSimulation:
         self._ignored = tuple(ignore)
         self._pickler = pickler
         self._was_reset = False
-        self.last = LastCall()
+        self.last = LastParallelCall()
         self.level = level_from(level)
         layers = [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
         exact = self.level is not Level.INPUTS_ONLY

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.worlds.meadow.config.meadow import SPECIES_MAX
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import rebuild
 from sim.worlds.meadow.model.layout import DrawPhase, Parameter
@@ -21,7 +21,7 @@ from sim.worlds.meadow.model.swarms import add_swarms, new_swarm
 from sim.worlds.meadow.phases.sight import begin_sight
 
 
-def place_everything(ground: Ground) -> None:
+def place_everything(ground: PhaseContext) -> None:
     """Make the empty state that of tick 0."""
     state, config = ground.state, ground.config
     state["seed"][()] = config.seed
@@ -42,7 +42,7 @@ def place_everything(ground: Ground) -> None:
     begin_sight(ground)
 
 
-def _place_plants(ground: Ground) -> None:
+def _place_plants(ground: PhaseContext) -> None:
     state, config = ground.state, ground.config
     width, height = config.grid.width, config.grid.height
     free = np.ones(width * height, np.bool_)
@@ -63,12 +63,12 @@ def _place_plants(ground: Ground) -> None:
     state["births"][:] = 0  # What was there from the start was not born.
 
 
-def _shuffled(ground: Ground, cells: Values, block: int) -> Values:
+def _shuffled(ground: PhaseContext, cells: Values, block: int) -> Values:
     words = ground.random.words(DrawPhase.PLACEMENT, 0, cells, block=block)[:, 0]
     return cells[np.argsort(words, kind="stable")]
 
 
-def _place_swarms(ground: Ground) -> None:
+def _place_swarms(ground: PhaseContext) -> None:
     config = ground.config
     width, cell_count = config.grid.width, config.grid.width * config.grid.height
     placed: list[tuple[int, int, int, int]] = []

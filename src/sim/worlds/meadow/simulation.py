@@ -15,7 +15,7 @@ from sim.kernel.simulation import Phase, run_phases
 from sim.kernel.state import Snapshot, State
 from sim.worlds.meadow.config.inputs import INPUT_KEYS
 from sim.worlds.meadow.config.meadow import read_config
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.model.layout import LossCause, make_schema
 from sim.worlds.meadow.phases.flow_field import run_flow_field
@@ -48,7 +48,7 @@ class Meadow:
         self.origin = Origin(WORLD_NAME, WORLD_VERSION, plain_config)
         self.state = State(make_schema(self.config))
         self._ledger = ledger
-        self._ground = Ground.of(self.state, self.config, ledger)
+        self._ground = PhaseContext.of(self.state, self.config, ledger)
         self.phases: tuple[Phase, ...] = (
             self._phase("inputs", lambda inputs: run_inputs(self._ground, inputs)),
             self._phase("flow_field", lambda _: run_flow_field(self._ground)),

@@ -31,7 +31,7 @@ from recorder.session.pages.watch_cost import (
     REST_MIN,
     WATCHED_KEYFRAMES_BYTES_MIN,
     WATCHED_TICKS_BYTES_MIN,
-    Thrift,
+    WatchCost,
 )
 from replayer.timeline.verify import verify_tape
 from sim import Blob, Field, Schema, State, Table
@@ -116,7 +116,7 @@ def test_keyframes_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, 
     paged.close()
 
 
-class Unworried(Thrift):
+class Unworried(WatchCost):
     """Finds every watch worth it."""
 
     def pays(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
@@ -358,7 +358,7 @@ def test_writes_of_threads_are_not_lost() -> None:
 
 def test_thrift_rests_twice_as_long_each_time() -> None:
     """A trial at the end of each rest; one that is worth it makes the next rest short again."""
-    thrift = Thrift()
+    thrift = WatchCost()
     assert thrift.pays(3, 3)
     lengths = []
     for _ in range(10):

@@ -34,7 +34,7 @@ DRAW_PHASE = 1  # Of keyed draws: which branch is taken.
 Route = Callable[[Message], Message | None]
 
 
-class Round:
+class ChoreographyRound:
     """What one round needs: the programs, the state, and the queues while they are open."""
 
     def __init__(

@@ -14,7 +14,7 @@ from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig, Player
 from sim.worlds.meadow.model.dispersal import SeedRings
 from sim.worlds.meadow.model.energy_ledger import Flow, Ledger
-from sim.worlds.meadow.model.event_log import Chronicle
+from sim.worlds.meadow.model.event_log import EventLog
 from sim.worlds.meadow.model.layout import NEIGHBOURS, Parameter
 
 Values = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ def _kinds(config: MeadowConfig, players: dict[int, Player]) -> Values:
 
 
 @attrs.frozen(eq=False)
-class Ground:
+class PhaseContext:
     """A meadow as its phases see it.
 
     Attributes:
@@ -79,16 +79,16 @@ class Ground:
     defended: npt.NDArray[np.bool_]
     players: dict[int, Player]
     ledger: Ledger | None
-    chronicle: Chronicle
+    chronicle: EventLog
 
     @staticmethod
-    def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> Ground:
+    def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> PhaseContext:
         """For a state of this configuration."""
         players = {config.herbivore_index(player.species): player for player in config.players}
         ruled = {trigger.flora for trigger in config.triggers}
         defended = np.array([flora.name in ruled for flora in config.flora])
-        kinds, chronicle = _kinds(config, players), Chronicle(config)
-        return Ground(state, config, FloraTable.of(config), kinds, defended, players, ledger, chronicle)
+        kinds, chronicle = _kinds(config, players), EventLog(config)
+        return PhaseContext(state, config, FloraTable.of(config), kinds, defended, players, ledger, chronicle)
 
     @property
     def random(self) -> KeyedRandom:

@@ -30,7 +30,7 @@ FED, HEADS_BORN, HEADS_LOST = "fed", "heads_born", "heads_lost"
 BEGUN, ACTIVE, ENDED = "substance_begun", "substance_active", "substance_ended"
 
 
-class Chronicle:
+class EventLog:
     """The events of one step.
 
     Attributes:

@@ -10,7 +10,7 @@ import numpy as np
 from sim.kernel.counter_rng import scale_words
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import Grid
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import Layer
 from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss
@@ -51,7 +51,7 @@ def add_swarms(state: State, swarms: Sequence[Swarm]) -> None:
         add_entities(state, "swarms", "next_swarm_id", columns, len(swarms))
 
 
-def release_swarm(ground: Ground, species: int, x: int, y: int, population: int, by: str = "release") -> None:
+def release_swarm(ground: PhaseContext, species: int, x: int, y: int, population: int, by: str = "release") -> None:
     """Add a swarm with energy_min for each head. by: the kind of input."""
     energy = ground.config.herbivores[species].energy_min * population
     swarm = new_swarm(species, x, y, population, energy)
@@ -60,7 +60,7 @@ def release_swarm(ground: Ground, species: int, x: int, y: int, population: int,
     ground.note(Flow.PLACED_SWARMS, energy)
 
 
-def remove_swarms_without_heads(ground: Ground, rows: Rows, loss: HeadLoss) -> None:
+def remove_swarms_without_heads(ground: PhaseContext, rows: Rows, loss: HeadLoss) -> None:
     """Free those of the rows, in ascending id, whose swarm has no heads left, by what took the last ones.
 
     What energy they had must have been noted.
@@ -71,7 +71,7 @@ def remove_swarms_without_heads(ground: Ground, rows: Rows, loss: HeadLoss) -> N
     clear_rows(state, "swarms", COLUMNS, empty)
 
 
-def divide_swarm(ground: Ground, row: int) -> None:
+def divide_swarm(ground: PhaseContext, row: int) -> None:
     """Split off a daughter with half of everything, rounded down, in one of the five cells; add her at once."""
     state = ground.state
     x, y, species = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species"))

@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from sim.kernel.fixed_point import ONE, PLACES
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.loops import spread_at_edge, spread_over
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import plant_cells
 from sim.worlds.meadow.model.table_rows import write_changed
 
 
-def run_flow_field(ground: Ground) -> None:
+def run_flow_field(ground: PhaseContext) -> None:
     """The whole phase."""
     state = ground.state
     flow = spread(state["biotope.total"][int(state["biotope.front"])], state["biotope.toxins"])

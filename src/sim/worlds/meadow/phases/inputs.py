@@ -26,7 +26,7 @@ from sim.kernel.registry import InputSource
 from sim.worlds.meadow.config.inputs import INPUT_KEYS, PARAMETERS, ScheduledInput, fixed_bounds
 from sim.worlds.meadow.config.meadow import SIDE_CELLS_MAX, WIND_MAX, MeadowConfig
 from sim.worlds.meadow.config.species import POPULATION_MAX, TICKS_MAX
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss
 from sim.worlds.meadow.model.plants import add_plants
@@ -39,7 +39,7 @@ SWARM_ID_MAX = (1 << 48) - 1  # What the random numbers' keys can count.
 _KINDS = list(INPUT_KEYS)
 
 
-def run_inputs(ground: Ground, inputs: Any) -> None:
+def run_inputs(ground: PhaseContext, inputs: Any) -> None:
     """The whole phase; the tick begins here. Raises ValueError for an input that cannot be; nothing has changed then."""
     state = ground.state
     checked = sorted(_check(ground.config, item) for item in inputs or ())
@@ -71,7 +71,7 @@ def run_inputs(ground: Ground, inputs: Any) -> None:
         state.set("player_budget", species, min(budget, player.budget_max))
 
 
-def _plant(ground: Ground, species: int, x: int, y: int) -> None:
+def _plant(ground: PhaseContext, species: int, x: int, y: int) -> None:
     if ground.state["biotope.occupant"][y, x] == 0:
         energy = ground.config.flora[species].base_energy
         seedling = [np.array([value], dtype=np.int64) for value in (species, x, y, energy)]
@@ -84,7 +84,7 @@ def _around(centre: int, radius: int) -> slice:
     return slice(max(0, centre - radius), centre + radius + 1)
 
 
-def _blow(ground: Ground, rows: slice, columns: slice, east: int, south: int) -> None:
+def _blow(ground: PhaseContext, rows: slice, columns: slice, east: int, south: int) -> None:
     wind = ground.state["biotope.wind"]
     cells = np.arange(wind[0].size).reshape(wind[0].shape)[rows, columns].reshape(-1)
     for side, part in enumerate((east, south)):
@@ -92,7 +92,7 @@ def _blow(ground: Ground, rows: slice, columns: slice, east: int, south: int) ->
         ground.state.mark("biotope.wind", side * wind[0].size + cells)
 
 
-def _swarms_near(ground: Ground, species: int, x: int, y: int, radius: int) -> Rows:
+def _swarms_near(ground: PhaseContext, species: int, x: int, y: int, radius: int) -> Rows:
     """Rows of the swarms of a species that are at most radius cells away, in x and in y, in ascending id."""
     state = ground.state
     rows = rows_by_id(state, "swarms")
@@ -101,7 +101,7 @@ def _swarms_near(ground: Ground, species: int, x: int, y: int, radius: int) -> R
     return found
 
 
-def _cull(ground: Ground, rows: Rows, percent: int) -> None:
+def _cull(ground: PhaseContext, rows: Rows, percent: int) -> None:
     state = ground.state
     heads, energy = state["swarms.population"][rows], state["swarms.energy"][rows]
     lost = heads * percent // 100
@@ -118,7 +118,7 @@ def _cull(ground: Ground, rows: Rows, percent: int) -> None:
     remove_swarms_without_heads(ground, rows, HeadLoss.CULL)
 
 
-def _command(ground: Ground, kind: str, swarm_id: int, direction: int = 0) -> None:
+def _command(ground: PhaseContext, kind: str, swarm_id: int, direction: int = 0) -> None:
     """A player's word to one of his swarms; to another's, or to nobody, it does nothing."""
     state = ground.state
     found = np.flatnonzero(state["swarms.id"] == swarm_id)
@@ -133,7 +133,7 @@ def _command(ground: Ground, kind: str, swarm_id: int, direction: int = 0) -> No
         divide_swarm(ground, row)
 
 
-def _spawn(ground: Ground, species: int, x: int, y: int, population: int) -> None:
+def _spawn(ground: PhaseContext, species: int, x: int, y: int, population: int) -> None:
     player = ground.players.get(species)
     if player is None or not len(_swarms_near(ground, species, x, y, player.sight)):
         return
@@ -141,7 +141,7 @@ def _spawn(ground: Ground, species: int, x: int, y: int, population: int) -> Non
         release_swarm(ground, species, x, y, population, by="spawn")
 
 
-def _pay(ground: Ground, species: int, cost: int) -> bool:
+def _pay(ground: PhaseContext, species: int, cost: int) -> bool:
     budget = int(ground.state["player_budget"][species])
     if budget < cost:
         return False

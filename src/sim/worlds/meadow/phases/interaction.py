@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.worlds.meadow.model import swarm_turn as swarming
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss, LossCause, Parameter
@@ -36,7 +36,7 @@ from sim.worlds.meadow.model.table_rows import Rows, rows_by_id, write_changed
 _DAUGHTER = [swarming.SPECIES, *range(swarming.DAUGHTER_X, swarming.SWARM_WIDTH)]
 
 
-def run_interaction(ground: Ground) -> None:
+def run_interaction(ground: PhaseContext) -> None:
     """The whole phase."""
     state = ground.state
     rows = rows_by_id(state, "swarms")
@@ -63,7 +63,7 @@ def run_interaction(ground: Ground) -> None:
     add_swarms(state, daughters)
 
 
-def _swarms(ground: Ground, rows: Rows) -> Values:
+def _swarms(ground: PhaseContext, rows: Rows) -> Values:
     """What swarm_turn.py has in the row of a swarm, as columns: (SWARM_WIDTH, swarms) int64."""
     state = ground.state
     columns = np.zeros((swarming.SWARM_WIDTH, len(rows)), np.int64)
@@ -77,7 +77,7 @@ def _swarms(ground: Ground, rows: Rows) -> Values:
     return columns
 
 
-def _land(ground: Ground, energy: Values, loop: Loop) -> Land:
+def _land(ground: PhaseContext, energy: Values, loop: Loop) -> Land:
     state, grid, crowding = ground.state, ground.config.grid, ground.config.crowding
     heads = count_heads(state, np.flatnonzero(state["swarms.id"] != 0), grid)
     return Land(
@@ -93,7 +93,7 @@ def _land(ground: Ground, energy: Values, loop: Loop) -> Land:
     )
 
 
-def _write_grazed(ground: Ground, deeds: Values, energy: Values) -> None:
+def _write_grazed(ground: PhaseContext, deeds: Values, energy: Values) -> None:
     """Take what was eaten from the plants, in the table and on the layers' back side."""
     state = ground.state
     rows = deeds[swarming.EATEN_FROM][deeds[swarming.EATEN] > 0]
@@ -102,7 +102,7 @@ def _write_grazed(ground: Ground, deeds: Values, energy: Values) -> None:
     write_energy(state, *plant_cells(state, rows), energy[rows])
 
 
-def _count(ground: Ground, deeds: Values) -> None:
+def _count(ground: PhaseContext, deeds: Values) -> None:
     state = ground.state
     lost, born = state["heads_lost"].copy(), state["heads_born"].copy()
     np.add.at(lost[:, HeadLoss.STARVATION], deeds[swarming.SPECIES], deeds[swarming.STARVED])

@@ -24,7 +24,7 @@ import numpy as np
 
 from sim.kernel.fixed_point import ONE
 from sim.kernel.state import State
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.dispersal import wind_shift
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import rebuild_at
@@ -36,7 +36,7 @@ from sim.worlds.meadow.model.table_rows import in_order_of_id
 from sim.worlds.meadow.phases.mycorrhiza import grow_links
 
 
-def run_lifecycle(ground: Ground) -> None:
+def run_lifecycle(ground: PhaseContext) -> None:
     """The whole phase."""
     state = ground.state
     dying, parents = (in_order_of_id(state, "plants", rows) for rows in _grow(ground))
@@ -54,7 +54,7 @@ def run_lifecycle(ground: Ground) -> None:
     _pass_drought(state)
 
 
-def _grow(ground: Ground) -> tuple[Values, Values]:
+def _grow(ground: PhaseContext) -> tuple[Values, Values]:
     """Growth; rows of the plants that die of it, and of those that try to reproduce."""
     state, flora = ground.state, ground.flora
     growth = ground.parameter(Parameter.GROWTH)  # In Python's integers: the product may be more than int64 holds.
@@ -100,7 +100,7 @@ def grow(
     return changed, np.flatnonzero((energy < least) & living), np.flatnonzero(may)
 
 
-def _reproduce(ground: Ground, dying: Values, parents: Values) -> tuple[Values, ...]:
+def _reproduce(ground: PhaseContext, dying: Values, parents: Values) -> tuple[Values, ...]:
     """Let parents pay; return the parents' ids in their order, and species, x, y and energy of the seedlings.
 
     dying: rows of the plants that die of their growth in this tick. parents: of those that try, in ascending id.

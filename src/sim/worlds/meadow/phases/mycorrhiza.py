@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layout import NEIGHBOURS, LossCause, Parameter
 from sim.worlds.meadow.model.plants import link_plants
 
 
-def grow_links(ground: Ground) -> None:
+def grow_links(ground: PhaseContext) -> None:
     """One pass over all plants."""
     state, cost = ground.state, ground.parameter(Parameter.LINK_COST)
     pairs = _possible_pairs(ground, cost)
@@ -37,7 +37,7 @@ def grow_links(ground: Ground) -> None:
     ground.note(Flow.LINKS, cost * len(payers))
 
 
-def _possible_pairs(ground: Ground, cost: int) -> list[tuple[int, int, int]]:
+def _possible_pairs(ground: PhaseContext, cost: int) -> list[tuple[int, int, int]]:
     """(row, row of the neighbour, direction) of all pairs that could link, in the order in which they may."""
     state, grid = ground.state, ground.config.grid
     occupant, links, species = state["biotope.occupant"], state["plants.links"], state["plants.species"]

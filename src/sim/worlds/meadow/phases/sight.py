@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.state import State
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.layers import visible_energy
 from sim.worlds.meadow.model.layout import NEVER_SEEN
 
@@ -19,14 +19,14 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def begin_sight(ground: Ground) -> None:
+def begin_sight(ground: PhaseContext) -> None:
     """At tick 0: nothing was ever seen but what is in sight now."""
     if ground.players:
         ground.state["sight.last_seen"][...] = NEVER_SEEN
         run_sight(ground)
 
 
-def run_sight(ground: Ground) -> None:
+def run_sight(ground: PhaseContext) -> None:
     """The whole phase; all players at once."""
     state, config = ground.state, ground.config
     rows = np.flatnonzero(state["swarms.id"] != 0)
@@ -48,7 +48,7 @@ def run_sight(ground: Ground) -> None:
     _remember(state, "sight.others", seen, (heads[-1] - heads[:-1]).reshape(seen.shape))
 
 
-def _find_seen(ground: Ground, number: Numbers, x: Numbers, y: Numbers) -> Mask:
+def _find_seen(ground: PhaseContext, number: Numbers, x: Numbers, y: Numbers) -> Mask:
     """What each player has in sight, (players, height, width), from the number of the player and place of each swarm.
 
     Corners of the squares that swarms see are counted, with signs such that the sums over them count the squares.

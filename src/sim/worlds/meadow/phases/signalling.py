@@ -30,7 +30,7 @@ import numpy.typing as npt
 from sim.kernel.fixed_point import ONE, PLACES, multiply
 from sim.kernel.state import State
 from sim.worlds.meadow.config.conditions import CONCENTRATION_MAX
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.event_log import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.model.layers import write_energy
@@ -44,7 +44,7 @@ from sim.worlds.meadow.phases.triggers import Firing, fire_rules
 _COLUMNS = ("synthesis", "aftereffect", "active", "id", "owner", "substance")
 
 
-def run_signalling(ground: Ground) -> None:
+def run_signalling(ground: PhaseContext) -> None:
     """The whole phase."""
     state = ground.state
     if not ground.config.substances:
@@ -62,14 +62,14 @@ def run_signalling(ground: Ground) -> None:
         write_changed(state, "biotope.signals", spread_signals(ground, signals))
 
 
-def _remove_orphans(ground: Ground, stand: Stand) -> None:
+def _remove_orphans(ground: PhaseContext, stand: Stand) -> None:
     rows = rows_by_id(ground.state, "substances")
     orphans = rows[stand.find(ground.state["substances.owner"][rows]) < 0]
     ground.chronicle.substances(ENDED, ground.state, orphans, "owner_died")
     clear_rows(ground.state, "substances", _COLUMNS, orphans)
 
 
-def _begin_substances(ground: Ground, firing: Firing) -> None:
+def _begin_substances(ground: PhaseContext, firing: Firing) -> None:
     owners, numbers = firing.begun()
     synthesis = np.array([substance.synthesis_ticks for substance in ground.config.substances], np.int64)
     columns = {"synthesis": synthesis[numbers], "owner": owners, "substance": numbers}
@@ -78,7 +78,7 @@ def _begin_substances(ground: Ground, firing: Firing) -> None:
         ground.chronicle.substances(BEGUN, ground.state, rows)
 
 
-def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
+def _advance(ground: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
     """Synthesis and aftereffect; returns which rows of the table are triggered, (rows of the table,) bool."""
     state, substances = ground.state, ground.config.substances
     rows = rows_by_id(state, "substances")
@@ -105,7 +105,7 @@ def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
     return by_row
 
 
-def _pay_upkeep(ground: Ground, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
+def _pay_upkeep(ground: PhaseContext, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
     """Let owners pay for active substances; returns the rows of those that emit, in ascending id."""
     state, substances = ground.state, ground.config.substances
     rows = rows_by_id(state, "substances")
@@ -145,7 +145,7 @@ def _turns(plants: Values) -> list[Values]:
     return [np.flatnonzero(rank == turn) for turn in range(int(rank.max(initial=-1)) + 1)]
 
 
-def _emit(ground: Ground, rows: Values, stand: Stand) -> Values:
+def _emit(ground: PhaseContext, rows: Values, stand: Stand) -> Values:
     """Rebuild the toxin layers; returns the signal layers with what was added: (signals, height, width) int64."""
     state, config = ground.state, ground.config
     emission = ground.parameter(Parameter.EMISSION)
@@ -186,7 +186,7 @@ def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
         state.mark("biotope.toxins", looked_at[toxins[looked_at] != old] + layer * toxins.size)
 
 
-def _poison(ground: Ground) -> None:
+def _poison(ground: PhaseContext) -> None:
     """Let toxins kill and repel."""
     state, config = ground.state, ground.config
     rows = rows_by_id(state, "swarms")

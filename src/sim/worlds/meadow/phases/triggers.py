@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.worlds.meadow.config.conditions import Condition
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.plants import Stand
 from sim.worlds.meadow.model.swarms import heads_by_plant
 
@@ -47,7 +47,7 @@ class Firing:
         return self.first_rule[np.searchsorted(self.ids, owners), numbers] < NEVER
 
 
-def fire_rules(ground: Ground, stand: Stand) -> Firing:
+def fire_rules(ground: PhaseContext, stand: Stand) -> Firing:
     """Judge all rules for all plants. No substance has a dead owner now."""
     state, config = ground.state, ground.config
     rows, ids, species = stand.rows, stand.ids, state["plants.species"][stand.rows]
@@ -69,7 +69,7 @@ def fire_rules(ground: Ground, stand: Stand) -> Firing:
 class _Judge:
     """Judges conditions by the state as it is, looking each thing up once."""
 
-    def __init__(self, ground: Ground, active: Mask) -> None:
+    def __init__(self, ground: PhaseContext, active: Mask) -> None:
         self._ground = ground
         self._active = active
         self._heads: dict[int, Values] = {}
