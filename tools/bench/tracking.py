@@ -45,7 +45,7 @@ WAYS: tuple[Way, ...] = ("marks", "scan", "pages")
 class Always(WatchCost):
     """Finds every watch worth it, so that what it costs is seen."""
 
-    def pays(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
+    def is_worth_it(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
         """Always."""
         return True
 
@@ -118,7 +118,7 @@ def ticks(what: str, world: Any, *, count: int, rounds: int, always: bool) -> It
             world.marks_writes = way == "marks"
             source = find_source(world, way).ticks(world.state)
             if always and isinstance(source, PagedTicks):
-                source._thrift = Always()  # noqa: SLF001 - there is no other way to see it
+                source._watch_cost = Always()  # noqa: SLF001 - there is no other way to see it
             for tick in range(count):
                 step_us, ask_us = timed(world.step, None), timed(source.take, world.state)
                 if tick >= count // 3:  # By then it knows whether it is worth it.

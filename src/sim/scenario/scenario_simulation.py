@@ -31,7 +31,7 @@ from sim.scenario.config.feasibility import ensure_possible, own_properties
 from sim.scenario.config.network import Network
 from sim.scenario.config.scenario import ScenarioConfig
 from sim.scenario.config.surroundings import Environment
-from sim.scenario.message_seam import InputRoles, MessageRoles, fit_execution, roles_of
+from sim.scenario.message_interface import InputRoles, MessageRoles, fit_execution, roles_of
 from sim.scenario.middleware.adversary import AdversaryProgram, message_facts
 from sim.scenario.middleware.draws import ScenarioDraws
 from sim.scenario.middleware.monitors import Look, Monitors, PropertyFunction, distance_to_equilibrium
