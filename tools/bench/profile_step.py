@@ -69,7 +69,7 @@ STAGES = (
     ),
     Stage("hash of the whole state", State, "hash", "hash"),
     Stage("what the tick changed (mode changes)", OutputCollector, "take"),
-    Stage("hash of that, chained", TickHashChain, "prove"),
+    Stage("hash of that, chained", TickHashChain, "identify"),
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
     Stage("the frame's bytes", recorder.session.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
@@ -181,7 +181,7 @@ class Run:
         self.world = workloads.Timed(workloads.make(workload))
         self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL, mode=mode)
         # Looked up each time, not once, so that a timer can be in its place.
-        handover = self.tape._writer._handover  # noqa: SLF001
+        handover = self.tape._writer._handoff  # noqa: SLF001
         self.tape._writer.put_frame = lambda item: handover.put(item)  # noqa: PLW0108, SLF001
         self.given = workloads.many_orders(8000)
         self.timers, self.found = Timers(), Found()

@@ -63,11 +63,11 @@ def resume(
             + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
     violations = ViolationWatch(notes_of(plan.last_tick, plan.players, inputs))
-    code = run_watched(recorder, plan.course, plan.last_tick, violations, quiet=quiet)
+    code = run_watched(recorder, plan.input_source, plan.last_tick, violations, quiet=quiet)
     if code:
         say_violations(violations)
         return code
-    return report_violations(violations, tape, _recorded(recorder, sim), plan.players, plan.course, quiet=quiet)
+    return report_violations(violations, tape, _recorded(recorder, sim), plan.players, plan.input_source, quiet=quiet)
 
 
 def _recorded(recorder: Recorder, sim: str | None) -> Scenario:

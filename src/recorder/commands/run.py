@@ -115,21 +115,21 @@ def run(
     settings["seek_budget_ms"] = seek_budget
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = _players(loaded, player, start, tick_count, inputs)
-    course, notes = _course(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
+    input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
     settings |= {"deterministic": deterministic, "changes": changes, "events": events}
     if mode == "auto":
-        mode = _chosen_mode(loaded, _course(loaded, players, inputs, sim), changes, quiet=quiet)
+        mode = _chosen_mode(loaded, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
     settings |= {"mode": mode, "hashes": hashes}
     recorder = _start(output, loaded, settings | {"notes": notes}, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     found = ViolationWatch(notes)
-    code = run_watched(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
-    return code or report_violations(found, Path(recorder.path), loaded, players, course, quiet=quiet)
+    code = run_watched(recorder, input_source, tick_count, found, quiet=quiet, ticks_a_second=realtime)
+    return code or report_violations(found, Path(recorder.path), loaded, players, input_source, quiet=quiet)
 
 
-def _chosen_mode(loaded: Scenario, course: InputSource, changes: ChangeTracking, *, quiet: bool) -> Mode:
+def _chosen_mode(loaded: Scenario, input_source: InputSource, changes: ChangeTracking, *, quiet: bool) -> Mode:
     """What suits a scenario, which is said."""
-    choice = choose_mode(loaded.make, course.inputs, changes)
+    choice = choose_mode(loaded.make, input_source.inputs, changes)
     if not quiet:
         say(f"mode {choice.mode}: {choice.why}")
     return choice.mode
@@ -150,7 +150,7 @@ def _players(
         raise UsageError(str(error)) from None
 
 
-def _course(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> InputSource:
+def _input_source(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> InputSource:
     by_role = loaded.provocation is not None
     return input_source_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
 

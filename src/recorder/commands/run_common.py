@@ -16,11 +16,13 @@ from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
 
 
-def run_watched(recorder: Recorder, course: InputSource, last_tick: int, found: ViolationWatch, **how: Any) -> int:
+def run_watched(
+    recorder: Recorder, input_source: InputSource, last_tick: int, found: ViolationWatch, **how: Any
+) -> int:
     """Run up to last_tick, watched for violations; the exit code."""
     found.begin(recorder.simulation, recorder.tick)
-    with raced_inputs(recorder.simulation, course.inputs) as fed:
-        return run_and_report(recorder, attrs.evolve(course, inputs=fed), last_tick, watch=found.watch, **how)
+    with raced_inputs(recorder.simulation, input_source.inputs) as fed:
+        return run_and_report(recorder, attrs.evolve(input_source, inputs=fed), last_tick, watch=found.watch, **how)
 
 
 def notes_of(ticks: int, players: dict[str, str], inputs: Path | None) -> dict[str, Any]:

@@ -32,7 +32,13 @@ def say_violations(found: ViolationWatch) -> None:
 
 
 def report_violations(
-    found: ViolationWatch, tape: Path, loaded: Scenario, players: Mapping[str, str], course: InputSource, *, quiet: bool
+    found: ViolationWatch,
+    tape: Path,
+    loaded: Scenario,
+    players: Mapping[str, str],
+    input_source: InputSource,
+    *,
+    quiet: bool,
 ) -> int:
     """Print the violations, and write a smaller scenario beside the tape; a user may interrupt the search.
 
@@ -42,35 +48,41 @@ def report_violations(
     if not found.violations:
         return DIFFERS if found.before else SAME
     first = found.violations[0]
-    smaller = _minimised(loaded, first, course, quiet=quiet)
+    smaller = _minimised(loaded, first, input_source, quiet=quiet)
     if smaller is not None and not smaller.is_smaller_than(loaded.provocation or {}):
         say_aside("  nothing in the scenario can be left out")
     elif smaller is not None:
-        _write_smaller(smaller, tape, loaded, players, course)
+        _write_smaller(smaller, tape, loaded, players, input_source)
     if not quiet:
-        say(f"next: {_seek_command(tape, course, first.tick)}")
+        say(f"next: {_seek_command(tape, input_source, first.tick)}")
     return DIFFERS
 
 
-def _minimised(loaded: Scenario, violation: Violation, course: InputSource, *, quiet: bool) -> Minimised | None:
+def _minimised(loaded: Scenario, violation: Violation, input_source: InputSource, *, quiet: bool) -> Minimised | None:
     """None if it was interrupted."""
     scenario = loaded.provocation or {}
     with progress_bar("making it smaller", round(BUDGET_S), quiet=quiet) as show:
         try:
             return search(
-                loaded.world, loaded.config, scenario, course.inputs, violation, budget_s=BUDGET_S, on_progress=show
+                loaded.world,
+                loaded.config,
+                scenario,
+                input_source.inputs,
+                violation,
+                budget_s=BUDGET_S,
+                on_progress=show,
             )
         except KeyboardInterrupt:
             return None
 
 
 def _write_smaller(
-    smaller: Minimised, tape: Path, loaded: Scenario, players: Mapping[str, str], course: InputSource
+    smaller: Minimised, tape: Path, loaded: Scenario, players: Mapping[str, str], input_source: InputSource
 ) -> None:
     target = first_free(numbered(tape.with_name(f"{tape.stem}.smaller.toml"), ".toml"))
     options = [f"--player {name}={policy}" for name, policy in players.items()]
-    options += [f"--sim {course.sim}"] if course.sim else []
-    options += [f"--inputs {course.file}"] if course.file is not None else []
+    options += [f"--sim {input_source.sim}"] if input_source.sim else []
+    options += [f"--inputs {input_source.file}"] if input_source.file is not None else []
     try:
         write_minimised(target, smaller, loaded.config if loaded.world.name else None, options)
     except OSError as error:
@@ -80,6 +92,6 @@ def _write_smaller(
         say_aside(f"  made smaller in {counted(smaller.trials, 'run')}{end}: {target}")
 
 
-def _seek_command(tape: Path, course: InputSource, tick: int) -> str:
-    sim = f" --sim {shlex.quote(course.sim)}" if course.sim else ""
+def _seek_command(tape: Path, input_source: InputSource, tick: int) -> str:
+    sim = f" --sim {shlex.quote(input_source.sim)}" if input_source.sim else ""
     return f"replay seek {shlex.quote(str(tape))}{sim} --tick {tick}"

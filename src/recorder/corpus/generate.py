@@ -283,7 +283,7 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
 
     It is the run that record run would make of the same scenario, seed and players.
     """
-    world, course = find_world(job.world), input_source_of_job(job)
+    world, input_source = find_world(job.world), input_source_of_job(job)
     simulation = wrap_scenario(world.make(job.config), job.scenario, world.properties)
     notes = {"ticks": job.ticks, SOURCE_NOTE: GENERATED, SCENARIO_NOTE: job.name}
     notes |= {"players": dict(job.players)} if job.players else {}
@@ -296,8 +296,8 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
         deterministic=True,
         notes=notes,
     )
-    with recorder, raced_inputs(recorder.simulation, course.inputs) as inputs_at:
-        while (end := outcome_at(recorder, course, job.ticks)) is None:
+    with recorder, raced_inputs(recorder.simulation, input_source.inputs) as inputs_at:
+        while (end := outcome_at(recorder, input_source, job.ticks)) is None:
             process.ensure_wanted()
             given = inputs_at(recorder.tick + 1, recorder.simulation.state)
             try:

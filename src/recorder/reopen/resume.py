@@ -218,12 +218,12 @@ def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Pr
             continue
         ensure_same_fields(simulation, snapshot)
         _run(place.tick, "load", restore, simulation, snapshot)
-        with closing(StateCheck(recording, simulation)) as prover:
-            prover.begin(place.tick)
+        with closing(StateCheck(recording, simulation)) as check:
+            check.begin(place.tick)
             for frame in frames:
                 _run(frame.tick, "the step", simulation.step, frame.inputs)
-                prover.stepped(frame)
-                if (found := prover.difference(frame)) is not None:
+                check.stepped(frame)
+                if (found := check.difference(frame)) is not None:
                     raise DesyncError(frame.tick, *found)
                 if progress is not None:
                     progress(frame.tick - place.tick, len(frames))

@@ -31,13 +31,13 @@ class StateCheck:
 
     def begin(self, tick: int) -> None:
         """The simulation is in the state of this tick, which is known to be right. Raises as Recording.identity does."""
-        if not self._recording.recorded_hashes.has_links:
+        if not self._recording.recorded_hashes.has_hash_chain:
             return
         state = self._simulation.state
         if self._source is None:
             self._source = MarkedTicks(state)
         self._source.reset(state)
-        self._linker = HashChain(state.layout)
+        self._hash_chain = HashChain(state.layout)
         self._identity, self.is_right = self._recording.recorded_hashes.identity(tick), True
 
     def stepped(self, frame: Frame) -> None:
@@ -48,11 +48,11 @@ class StateCheck:
         changes = self._source.take(state)
         if changes is None:  # It has another state, or layout.
             self._source.reset(state)
-            self._linker = HashChain(state.layout)
+            self._hash_chain = HashChain(state.layout)
         if changes is None or not frame.link:
             self._identity = identity_of(state.hash())
         else:
-            self._identity = self._linker.link(self._identity, changes.by_field(state.layout))
+            self._identity = self._hash_chain.extend(self._identity, changes.by_field(state.layout))
         self.is_right = self._identity == frame.identity
 
     def difference(self, frame: Frame) -> tuple[int, int] | None:

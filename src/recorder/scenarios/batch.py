@@ -156,11 +156,11 @@ def run_job(job: Job) -> RunRecord:
     is_new = job.tape is not None and not files_of(job.tape)
     try:
         world = find_world(job.world)
-        course = input_source_of_job(job)
+        input_source = input_source_of_job(job)
         result = run_with_scenario(
             world.make(job.config),
             job.scenario or {},
-            inputs=course.inputs,
+            inputs=input_source.inputs,
             steps=job.ticks + 1,
             tape=job.tape,
             artifacts=(job.tape.parent if job.tape is not None else Path.cwd()) / "artifacts" / f"run_{job.index}",

@@ -52,11 +52,11 @@ def run(
     """
     loaded = load_scenario(str(scenario), seed=seed)
     plain = loaded.provocation if loaded.provocation is not None else {"name": "scenario", "seed": 0}
-    course = input_source_of(loaded.world, loaded.config, players=players, by_role=True)
+    input_source = input_source_of(loaded.world, loaded.config, players=players, by_role=True)
     return run_with_scenario(
         loaded.world.make(loaded.config),
         plain,
-        inputs=course.inputs,
+        inputs=input_source.inputs,
         steps=steps if steps is not None else loaded.ticks + 1,
         tape=tape,
         artifacts=artifacts,

@@ -175,7 +175,7 @@ class Recorder(NotebookMixin):
         self._journal: Journal | None = None
         make_changes = sources.ticks if session.described.get("mode") == "changes" else None
         self._outputs = OutputCollector.of(simulation, session.described.get("event_stream"), make_changes)
-        self._links = TickHashChain() if settings.hashes == "changes" and sources.marks else None
+        self._hash_chain = TickHashChain() if settings.hashes == "changes" and sources.marks else None
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
         try:
@@ -218,14 +218,14 @@ class Recorder(NotebookMixin):
             phases = self._phase_blame
             result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
             state = self.simulation.state
-            proof: int | bytes = state.hash() if self._links is None else b""
+            identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
             wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
             is_due = wants_full or tick >= keyframes.next_tick
-            if self._links is not None:
-                proof = self._links.prove(state, output, whole=is_due)
+            if self._hash_chain is not None:
+                identity = self._hash_chain.identify(state, output, whole=is_due)
             field_hashes = state.field_hashes() if keyframes.blames_fields else b""
-            frame = encode_frame(tick, proof, encoded, field_hashes, phases.hashes if phases else b"")
+            frame = encode_frame(tick, identity, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
             self._writer.put_frame(frame if output is None else output.beside(frame))
@@ -237,11 +237,11 @@ class Recorder(NotebookMixin):
         self.tick = tick
         keyframes.add_frame(len(frame))
         if is_due:
-            keyframes.put(tick, as_hash(proof, state), wants_full=wants_full)
+            keyframes.put(tick, as_hash(identity, state), wants_full=wants_full)
         elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
             keyframes.next_tick = tick + 1
         if self._peers is not None:
-            self._peers.arrive(tick, as_hash(proof, state), state.snapshot)
+            self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
         return result
 
     def report_hash(self, tick: int, state_hash: int) -> None:

@@ -149,7 +149,7 @@ class Cursor:
         if self._prover is not None:
             self._prover.close()
         self._prover = None
-        if self.tape.recording.recorded_hashes.has_links:
+        if self.tape.recording.recorded_hashes.has_hash_chain:
             self._prover = StateCheck(self.tape.recording, self.simulation)
             self._prover.begin(self._here())
 
@@ -183,7 +183,7 @@ class Cursor:
         CorruptError if nothing is recorded of the state.
         """
         tick = self._here()
-        if self._prover is None or not self.tape.recording.recorded_hashes.has_link(tick):
+        if self._prover is None or not self.tape.recording.recorded_hashes.is_chained(tick):
             expected, actual = self.tape.state_hash(tick), self.state.hash()
             return None if expected == actual else (expected, actual)
         return self._prover.difference(self.tape.frame(tick))

@@ -82,7 +82,7 @@ class ScenarioSimulation:
         ensure_possible(config, inner_of(self.inner), self.roles)
         self._looked_at = frozenset(self.roles)
         fit_execution(inner_of(self.inner), config.execution)
-        self._seams: MessageRoles | InputRoles = self._make_seams()
+        self._interface: MessageRoles | InputRoles = self._make_interface()
         self._make_parts({**own_properties(inner_of(self.inner)), **(functions or {})})
         self._property_kinds = frozenset(one.kind for one in config.properties)
         self._events: list[Event] = []
@@ -97,7 +97,7 @@ class ScenarioSimulation:
 
     # --- how it is put together
 
-    def _make_seams(self) -> MessageRoles | InputRoles:
+    def _make_interface(self) -> MessageRoles | InputRoles:
         if hasattr(inner_of(self.inner), "router"):
             return MessageRoles(inner_of(self.inner))
         return InputRoles(self.inner, self.roles, self.config, self._next_number)
@@ -136,7 +136,7 @@ class ScenarioSimulation:
         own = getattr(self.inner, "phases", None)
 
         def wrapped(phase: Phase) -> Phase:
-            return attrs.evolve(phase, run=lambda _: phase.run(self._seams.world_inputs))
+            return attrs.evolve(phase, run=lambda _: phase.run(self._interface.world_inputs))
 
         world = [wrapped(phase) for phase in own] if own else [Phase("world", self._step_world)]
         return (Phase("before_world", self._before), *world, Phase("after_world", self._after))
@@ -153,14 +153,14 @@ class ScenarioSimulation:
 
     def _step_world(self, _: Any) -> None:
         step: Callable[[Any], Any] = self.inner.step
-        self._result = step(self._seams.world_inputs)
+        self._result = step(self._interface.world_inputs)
 
     # --- the round
 
     def step(self, inputs: Any) -> Any:
         """One round; returns what the world's step returned.
 
-        inputs: what the roles send, see message_seam.py, or what a world with messages is given. Raises ValueError if they
+        inputs: what the roles send, see message_interface.py, or what a world with messages is given. Raises ValueError if they
         have another form; nothing has happened then.
         """
         self._result = None
@@ -187,7 +187,7 @@ class ScenarioSimulation:
         return number
 
     def _before(self, inputs: Any) -> None:
-        self._seams.take_inputs(inputs)
+        self._interface.take_inputs(inputs)
         self._events, self._during = [], []
         tick, events = self.tick + 1, self._events
         now = ScenarioRound(tick, {(kind, role) for kind, role in self._heard})
@@ -201,16 +201,16 @@ class ScenarioSimulation:
         for message in self._under_way.take_due(tick):
             self._arrive(message, tick)
         paused = self._adversaries.crashed | self._changes.busy
-        self._seams.begin_step(paused, lambda message: self._route(message, tick), events)
+        self._interface.begin_step(paused, lambda message: self._route(message, tick), events)
 
     def _arrive(self, message: Message, tick: int) -> None:
         """Put a late message into the receiver's buffer; one that is full is tried again in the next round.
 
         There is none for what reconfigurations have given to roles that the world lets send or get nothing of the kind.
         """
-        if not self._seams.has_channel(message):
+        if not self._interface.has_channel(message):
             self._events.append({"kind": "undeliverable", **message_facts(message)})
-        elif not self._seams.deliver(message):
+        elif not self._interface.deliver(message):
             self._events.append({"kind": "retried", **message_facts(message)})
             self._under_way.add(message, tick + 1)
 
@@ -230,7 +230,7 @@ class ScenarioSimulation:
             self._held.add(found.message, tick + found.delay_ticks)
             return None
         passed = self._through_network(found.message, tick, events)
-        if passed is not None and sender != message.sender and self._seams.has_channels:
+        if passed is not None and sender != message.sender and self._interface.has_channels:
             # It is not what the world has just made sure of that there is room for.
             self._under_way.add(passed, tick + 1)
             events.append({"kind": "under_way", **message_facts(passed), "ticks": 1})
@@ -249,7 +249,7 @@ class ScenarioSimulation:
 
     def _after(self, _: Any) -> None:
         tick, events = self.tick + 1, self._events
-        events += self._seams.end_step()
+        events += self._interface.end_step()
         events += self._during
         self.state.set(CLOCK, 0, tick)
         self._sample(tick)
@@ -262,7 +262,7 @@ class ScenarioSimulation:
 
     def _sample(self, tick: int) -> None:
         for role in self.roles:
-            values = self._seams.sample(role)
+            values = self._interface.sample(role)
             self._events.append({"kind": "sample", "step": tick, "role": role, "values": values})
 
     def _look(self, tick: int) -> Look:
@@ -270,12 +270,12 @@ class ScenarioSimulation:
         figures: dict[str, int | float] = {}
         if self._property_kinds & {"always", "liveness", "function"}:
             in_flight = len(self._held) + len(self._under_way)
-            figures = {"tick": tick, "buffered": self._seams.buffered_count(), "in_flight": in_flight}
+            figures = {"tick": tick, "buffered": self._interface.buffered_count(), "in_flight": in_flight}
             figures["distance_to_equilibrium"] = distance_to_equilibrium(samples)
             telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self, "telemetry", None)
             figures |= telemetry() if telemetry is not None else {}
-        buffered = self._seams.buffered_by_session() if "buffer_bound" in self._property_kinds else {}
-        depths = self._seams.depths() if "type_monotonicity" in self._property_kinds else {}
+        buffered = self._interface.buffered_by_session() if "buffer_bound" in self._property_kinds else {}
+        depths = self._interface.depths() if "type_monotonicity" in self._property_kinds else {}
         return Look(tick, figures, samples, self._events, buffered, depths, self.state)
 
     # --- the state

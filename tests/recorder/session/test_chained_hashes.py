@@ -125,10 +125,10 @@ def test_literal_links() -> None:
     }
     told = bytes(8) + bytes([0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0])
     told += bytes([1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7])
-    assert HashChain(state.layout).link(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
+    assert HashChain(state.layout).extend(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
     fields["a"] = np.zeros(0, np.uint32), np.zeros(0, "<u4")
     told = bytes(8) + bytes([1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7])
-    assert HashChain(state.layout).link(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
+    assert HashChain(state.layout).extend(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
 
 
 @pytest.mark.parametrize("slip", [2, 9, 30, 58, 60])

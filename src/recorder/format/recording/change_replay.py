@@ -66,7 +66,7 @@ class _Walk:
         else:
             self.arena = recording.copier.copy_of(start.arena)
         self._words = flat_words(self.arena, self.layout)
-        self._linker = HashChain(self.layout)
+        self._hash_chain = HashChain(self.layout)
 
     def jump(self, block: ChangeBlock, tick: int) -> None:
         """Go to tick, up to which the block leads. Raises CorruptError."""
@@ -89,12 +89,12 @@ class _Walk:
         hashes = self._recording.recorded_hashes
         while self.tick < tick:
             self.jump(block, self.tick + 1)
-            if not hashes.has_link(self.tick):
+            if not hashes.is_chained(self.tick):
                 if not self.is_right():
                     return False
                 continue
             before, words = hashes.identity(self.tick - 1), block.words_of(self._words, self.tick)
-            if self._linker.link(before, words) != hashes.identity(self.tick):
+            if self._hash_chain.extend(before, words) != hashes.identity(self.tick):
                 return False
         return True
 
@@ -143,7 +143,7 @@ class ChangeLog:
 
         Raises MissingTickError if it is not recorded which state that should be.
         """
-        is_linked = self.recording.recorded_hashes.has_link(tick)
+        is_linked = self.recording.recorded_hashes.is_chained(tick)
         is_whole = self._is_whole(tick) if is_linked else None
         if is_whole is False:
             return None
@@ -246,7 +246,7 @@ class ChangeLog:
                 try:
                     if not walk.go(blocks[0], now):
                         # Changes whose links are right, and which lead elsewhere, may be wrong from the first one on.
-                        return tick + 1 if self.recording.recorded_hashes.has_link(now - 1) else now
+                        return tick + 1 if self.recording.recorded_hashes.is_chained(now - 1) else now
                 except MissingTickError:
                     pass  # Nobody knows what the state should be.
                 except (CorruptError, TornError):
@@ -315,7 +315,7 @@ class ChangeLog:
         except (CorruptError, TornError, MissingTickError):  # Of the changes, or of the frames with the links.
             return None
         state_hash, hashes = walk.hash(), self.recording.recorded_hashes
-        if not hashes.has_link(tick) and state_hash != hashes.recorded_hash(tick):
+        if not hashes.is_chained(tick) and state_hash != hashes.recorded_hash(tick):
             return None
         reached = Snapshot(walk.layout, walk.arena)
         self._known = [*known, _Start(tick, reached)]

@@ -17,7 +17,7 @@ class RecordedHashes:
         self._reader = reader
 
     @property
-    def has_links(self) -> bool:
+    def has_hash_chain(self) -> bool:
         """Whether frames may have links in place of state hashes."""
         headers = [segment.contents.header for segment in self._reader.segments]
         return any(header is not None and header.incompatible & LINKED for header in headers)
@@ -37,7 +37,7 @@ class RecordedHashes:
         place = self._reader.keyframe_at(tick)
         return self._reader.snapshot(place).hash() if place is not None else None
 
-    def has_link(self, tick: int) -> bool:
+    def is_chained(self, tick: int) -> bool:
         """Whether its frame has a link in place of the state's hash."""
         try:
             return bool(self._reader.frame(tick).link)
