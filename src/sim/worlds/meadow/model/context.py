@@ -69,7 +69,7 @@ class PhaseContext:
         defended: which plant species begin a defence, if a rule says so: (species,) bool.
         players: by number of their herbivore species.
         ledger: where flows of energy are noted, if somebody keeps books.
-        chronicle: where it is noted what happens.
+        event_log: where it is noted what happens.
     """
 
     state: State
@@ -79,7 +79,7 @@ class PhaseContext:
     defended: npt.NDArray[np.bool_]
     players: dict[int, Player]
     ledger: Ledger | None
-    chronicle: EventLog
+    event_log: EventLog
 
     @staticmethod
     def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> PhaseContext:
@@ -87,8 +87,8 @@ class PhaseContext:
         players = {config.herbivore_index(player.species): player for player in config.players}
         ruled = {trigger.flora for trigger in config.triggers}
         defended = np.array([flora.name in ruled for flora in config.flora])
-        kinds, chronicle = _kinds(config, players), EventLog(config)
-        return PhaseContext(state, config, FloraTable.of(config), kinds, defended, players, ledger, chronicle)
+        kinds, event_log = _kinds(config, players), EventLog(config)
+        return PhaseContext(state, config, FloraTable.of(config), kinds, defended, players, ledger, event_log)
 
     @property
     def random(self) -> KeyedRandom:
