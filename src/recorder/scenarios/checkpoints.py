@@ -18,7 +18,7 @@ import attrs
 
 from recorder.errors import RecordingError
 from recorder.format.recording.assembly import Assembled
-from recorder.format.recording.recording import KeyframePlace
+from recorder.format.segments.block_location import KeyframeLocation
 from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
 from recorder.session.session import describe, encode_small, new_run_id
 from recorder.settings import make_settings
@@ -169,7 +169,7 @@ def _described(path: Path, assembled: Assembled, tick: int, state_hash: int) -> 
     return checkpoint, notes if isinstance(notes, Mapping) else {}
 
 
-def _last_state(path: Path, assembled: Assembled) -> tuple[KeyframePlace, Snapshot]:
+def _last_state(path: Path, assembled: Assembled) -> tuple[KeyframeLocation, Snapshot]:
     """The last keyframe, and its state. Raises ValueError if there is none, CorruptError, TornError."""
     if not assembled.meta or not assembled.recording.keyframes:
         raise ValueError(

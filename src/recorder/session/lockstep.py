@@ -15,7 +15,7 @@ from recorder.errors import MissingTickError, PeerDesyncError, RecordingError
 from recorder.storage.atomic_folder import write_folder
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy, copied_meta
-from sim.kernel.merkle_tree import HashTree
+from sim.kernel.merkle_tree import MerkleTree
 from sim.kernel.state import Snapshot
 
 WAITING_MAX = 100_000  # Hashes of ticks to come; a peer that is further ahead is not in lockstep.
@@ -76,7 +76,7 @@ def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int
     """The folder of a desync with a peer, beside the tape; a dump of the same tick that is there already is kept.
 
     It holds ``run.tape`` (the run from the last keyframe on which both agree to now, and the state now), ``tree.json``
-    (the hashes of the state now, see HashTree) and ``desync.json``. Raises OSError, RecordingError.
+    (the hashes of the state now, see MerkleTree) and ``desync.json``. Raises OSError, RecordingError.
     """
     facts = {
         "tick": tick,
@@ -98,7 +98,7 @@ def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int
 
 def write_tree(folder: Path, tick: int, snapshot: Snapshot) -> None:
     """Write the hashes of a state into the folder of a dump, for comparison with another dump. Raises OSError."""
-    tree = {"tick": tick, **HashTree.of(snapshot).to_plain()}
+    tree = {"tick": tick, **MerkleTree.of(snapshot).to_plain()}
     (folder / TREE_NAME).write_text(json.dumps(tree) + "\n", encoding="utf-8")
 
 

@@ -27,8 +27,8 @@ from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.full_keyframe import full_payload
 from recorder.format.limits import PIECE_RAW_BYTES
 from recorder.format.recording.assembly import Assembled
-from recorder.format.recording.recording import KeyframePlace, Recording
-from recorder.format.segments.block_location import OptionalBlock, optional_blocks
+from recorder.format.recording.recording import Recording
+from recorder.format.segments.block_location import KeyframeLocation, OptionalBlock, optional_blocks
 from recorder.format.segments.seal import TRAILER_BYTES, decode_trailer
 from recorder.format.segments.segment_encoder import (
     SegmentEncoder,
@@ -42,7 +42,7 @@ from recorder.format.segments.segment_encoder import (
 from recorder.storage.atomic_file import PART_SUFFIX, give_name, is_called, sync_folder
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.segmented_log import SegmentedLog
-from recorder.storage.tape_files import FILE_MODE, LogFile, TapeFiles, lock
+from recorder.storage.tape_files import FILE_MODE, TapeFile, TapeFiles, lock
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot
 
@@ -142,11 +142,11 @@ class TapeCopy:
             os.close(self._io.descriptor)  # Last: this gives the lock back.
 
 
-def _claim(part: Path) -> LogFile:
+def _claim(part: Path) -> TapeFile:
     """An empty file of this name, locked; one that an abandoned copy has left is used again."""
     while True:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        io = LogFile(os.open(part, flags, FILE_MODE))
+        io = TapeFile(os.open(part, flags, FILE_MODE))
         try:
             lock(io.descriptor, part, "another copy to this name is being made")
             if is_called(io.descriptor, part):  # Else whoever had the lock has just finished.
@@ -161,7 +161,7 @@ def _claim(part: Path) -> LogFile:
         os.close(io.descriptor)
 
 
-def _is_abandoned(io: LogFile) -> bool:
+def _is_abandoned(io: TapeFile) -> bool:
     """Whether this is nothing, or the beginning of a tape without an end."""
     if not stat.S_ISREG(os.fstat(io.descriptor).st_mode) or not MAGIC.startswith(io.pread(0, len(MAGIC))):
         return False
@@ -217,7 +217,7 @@ def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) ->
     return max(tick, first)
 
 
-def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframePlace) -> None:
+def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframeLocation) -> None:
     """Copy one keyframe as it is, after its state was proved. Raises CorruptError or TornError."""
     snapshot = recording.snapshot(place)
     if place.is_full:

@@ -17,7 +17,7 @@ import attrs
 from recorder.corpus.inspect_tape import SCORES, plain_scores
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.exit_codes import CORRUPT, UNREADABLE
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.processes.fork_pool import run_forked
 from replayer.commands.options import tape_code
 from replayer.datasets.functions import Setting
@@ -200,7 +200,7 @@ def _first_known(tape: Tape) -> int:
     seals = [segment.contents.seal for segment in tape.segments]
     firsts = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
     for segment in tape.segments:
-        firsts += [entry.first_tick for entry in segment.contents.entries if entry.kind == Kind.FRAMES]
+        firsts += [entry.first_tick for entry in segment.contents.entries if entry.kind == BlockKind.FRAMES]
     return min([tape.first_tick, *(max(first - 1, 0) for first in firsts)])
 
 

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.changes.row_changes import comparable
+from sim.kernel.marks import comparable
 from sim.kernel.merkle_tree import BLOCK_BYTES
 from sim.kernel.schema import COUNTS_FIELD, Slot, Table
 from sim.kernel.state import Snapshot, view_rows

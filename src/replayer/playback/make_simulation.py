@@ -15,7 +15,7 @@ from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.schema import Layout
 from sim.kernel.simulation import Simulation, as_simulation
-from sim.scenario.wrap import restage
+from sim.scenario.wrap import wrap_scenario
 
 Factory = Callable[[], Any]
 
@@ -36,14 +36,14 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
         try:
             if not callable(factory):
                 raise TypeError(f"world={factory!r}: give the class, or a function that makes a simulation")
-            simulation = restage(as_recorded(_made(factory), tape.meta), tape.meta.get("scenario"))
+            simulation = wrap_scenario(as_recorded(_made(factory), tape.meta), tape.meta.get("scenario"))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
     else:
         match tape.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
                 world = find_world(name)
-                simulation = restage(world.make(config), tape.meta.get("scenario"), world.properties)
+                simulation = wrap_scenario(world.make(config), tape.meta.get("scenario"), world.properties)
             case _ if tape.meta.get("adapter"):
                 simulation = as_simulation(make_adapted(tape.meta, _first_layout(tape)))
             case _:

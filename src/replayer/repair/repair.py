@@ -22,7 +22,7 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError, Simu
 from recorder.format.blocks.block import Flags
 from recorder.format.blocks.frame import Frame
 from recorder.format.limits import BLOCK_TICKS_MAX, PIECE_RAW_BYTES
-from recorder.format.segments.block_location import KeyframePlace, optional_blocks
+from recorder.format.segments.block_location import KeyframeLocation, optional_blocks
 from recorder.format.segments.segment_contents import Damage
 from recorder.format.segments.segment_reader import Segment
 from recorder.session.session import encode_small
@@ -104,7 +104,7 @@ class _Keyframe:
     """A keyframe that the new tape should have."""
 
     tick: int
-    place: KeyframePlace | None  # None: only the ticks around it say that it was there.
+    place: KeyframeLocation | None  # None: only the ticks around it say that it was there.
 
 
 class _Repair:
@@ -167,7 +167,7 @@ class _Repair:
             for part in segment.parts:
                 loaded = part.load()
                 for row in loaded.keyframe_rows:
-                    place = KeyframePlace.of(loaded, int(row), segment.number)
+                    place = KeyframeLocation.of(loaded, int(row), segment.number)
                     if place.tick not in found or place.is_full:
                         found[place.tick] = _Keyframe(place.tick, place)
         for tick in self._ticks_in_damage():
@@ -323,7 +323,7 @@ class _Repair:
         elif place is not None:
             self._lost_keyframes.append((keyframe.tick, why))
 
-    def _snapshot(self, place: KeyframePlace) -> Snapshot | None:
+    def _snapshot(self, place: KeyframeLocation) -> Snapshot | None:
         try:
             return self._tape.snapshot(place)
         except (CorruptError, TornError):

@@ -15,7 +15,7 @@ import pytest
 import recorder
 from recorder import CorruptError, Recorder, RecordingError
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from sim import Blob, Field, Schema, State, Table
 
@@ -190,17 +190,17 @@ def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.
     path, tail = torn
     sizes = []
 
-    def read_less(self: LogFile, offset: int, size: int) -> bytes:
+    def read_less(self: TapeFile, offset: int, size: int) -> bytes:
         sizes.append(size)
         return pread(self, offset, min(size, 300) if size <= 700 else size)
 
-    pread = LogFile.pread
+    pread = TapeFile.pread
     monkeypatch.setattr(RESUME, "PIECE_BYTES", 700)
     keep = RESUME._keep_aside
 
     def keep_and_watch(*arguments: Any) -> str | None:
         with monkeypatch.context() as patch:
-            patch.setattr(LogFile, "pread", read_less)
+            patch.setattr(TapeFile, "pread", read_less)
             return keep(*arguments)
 
     monkeypatch.setattr(RESUME, "_keep_aside", keep_and_watch)
@@ -232,7 +232,7 @@ def test_a_tail_that_cannot_be_kept_whole_is_not_cut_off(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(LogFile, "append", refuse)
+        patch.setattr(TapeFile, "append", refuse)
         with pytest.raises(OSError, match="No space left"):
             recorder.resume(path, Walkers())
     assert files_of(path.parent) == {"run.tape": before}

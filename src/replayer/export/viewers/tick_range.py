@@ -16,7 +16,7 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError, Torn
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
-from recorder.format.recording.recording import KeyframePlace
+from recorder.format.segments.block_location import KeyframeLocation
 from replayer.commands.arguments import ensure_fields, world_of
 from replayer.commands.options import worst_code
 from replayer.datasets.states import chosen_slots
@@ -172,7 +172,7 @@ class Source:
             self._undecoded = [*self._undecoded[:1], frame.tick]
             return None
 
-    def keyframes(self) -> Iterator[KeyframePlace]:
+    def keyframes(self) -> Iterator[KeyframeLocation]:
         """Those in the range."""
         return (place for place in self.tape.keyframes if self.first <= place.tick <= self.last)
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import replayer
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from replayer.datasets.extract import extract
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer, in_batches
@@ -197,7 +197,7 @@ def test_batches_have_memory_of_their_own() -> None:
 
 def test_what_is_missing_is_left_out_and_said(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
     path, live, _ = walkers
-    frames = [block for block in all_blocks(path) if block.kind == Kind.FRAMES]
+    frames = [block for block in all_blocks(path) if block.kind == BlockKind.FRAMES]
     (tmp_path / "hurt.tape").write_bytes(destroy(path.read_bytes(), frames[len(frames) // 2], "payload"))
     rows = replayer.samples(tmp_path / "hurt.tape", world=Walkers, table="states", fields="x", shard=(0, 1))
     found = {int(row["tick"]): row["x"] for row in rows}

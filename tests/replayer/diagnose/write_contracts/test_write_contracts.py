@@ -21,7 +21,7 @@ from replayer.diagnose.write_contracts.guarded_replay import check_contracts
 from replayer.diagnose.write_contracts.write_guard import ContractError, UndeclaredWriteError, guarded
 from sim import Field, Phase, Schema, State, Table, run_phases
 from sim.kernel.registry import find_world
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from oracle.command_lines import TINY, assert_one_line, run
 from project_paths import SOURCES
