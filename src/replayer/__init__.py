@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING  # noqa: E402 - see above
 
 from recorder._lazy import names_for_later  # noqa: E402
 from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402
+from replayer.html_renderers import renderers_are_in  # noqa: E402
 
 if TYPE_CHECKING:
     from replayer.datasets.dataset import Dataset
@@ -63,4 +64,5 @@ _LATER = {  # Imported when they are first asked for.
     "verify_tape": "replayer.timeline.verify",
 }
 
+renderers_are_in("replayer.report.notebook")
 __getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

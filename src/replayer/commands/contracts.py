@@ -13,9 +13,11 @@ from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import Json, Sim, tape_code, worst_code
+from replayer.commands.options import Json, Sim
 from replayer.diagnose.write_contracts.guarded_replay import ContractReport, check_contracts
 from replayer.diagnose.write_contracts.write_guard import ContractError
+from replayer.status import worst_code
+from replayer.tape.completeness import tape_code
 from replayer.value_text import plain_text
 
 

@@ -15,13 +15,16 @@ from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from replayer.commands.arguments import ensure_states, factory_of
 from replayer.commands.export import PICTURES, load_drawing
-from replayer.commands.options import Json, Output, Sim, tape_code, worst_code
+from replayer.commands.options import Json, Output, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
+from replayer.desync.state_diff import SIDES
 from replayer.diagnose.compare.spread import Anatomy, anatomize
-from replayer.diagnose.compare.tape_diff import SIDES, TapeDifference, diff_tapes
+from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
+from replayer.status import worst_code
+from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError
 

@@ -16,13 +16,14 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import STATUS_CODES, Json, Sim
+from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.location import phase_text
 from replayer.desync.ulps import Lanes
 from replayer.diagnose.explain.cause import Cause, Place, Value
 from replayer.diagnose.explain.explain import Explanation, explain_tape
 from replayer.diagnose.explain.variants import Outcome, Proved
+from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text, tick_range, to_json
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -14,12 +14,13 @@ from recorder.console.argument_types import Whole
 from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
-from replayer.commands.arguments import choose, ensure_states, factory_of, note_version, world_of
+from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
 from replayer.commands.export_viewer import DOORS, DoorOptions, export_through_door
 from replayer.commands.options import Json, Sim
 from replayer.commands.spooled_events import events_again
 from replayer.export.event_files import write_events
 from replayer.export.tables import FORMATS, write_table
+from replayer.tape.fields import world_of
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import tick_range

@@ -22,8 +22,9 @@ from replayer.commands.arguments import RECORDINGS_FOLDER
 from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.ls_filters import Wanted
 from replayer.commands.ls_table import run_facts, run_lines, statistics_facts, statistics_lines
-from replayer.commands.options import STATUS_CODES, Json
+from replayer.commands.options import Json
 from replayer.diagnose.certify.arithmetic import processor_count
+from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 
 Key = Literal["name", "seed", "ticks", "bytes", "finished", "inputs", "quality"]

@@ -9,7 +9,6 @@ Invariant: a folder of the name that was asked for holds all files that its mani
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from replayer.datasets.manifest import MANIFEST, described_file
 from replayer.datasets.plan import Part, Source
 from replayer.datasets.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.request import ExtractionError
@@ -29,9 +29,7 @@ from replayer.datasets.worker import RECORDS, FileRecord, PartRecord, Task
 from replayer.export.tables import PART_SUFFIX
 from replayer.playback.sampled_states import Missing
 
-MANIFEST = "manifest.json"
 UNFINISHED_SUFFIX = ".unfinished"
-FORMAT_VERSION = 1
 
 
 class Building:
@@ -160,14 +158,6 @@ def assembled(
     for table in tables:
         shutil.rmtree(building.folder / table)
     return built
-
-
-def described_file(folder: Path, path: Path) -> dict[str, Any]:
-    """What the manifest says of a file below folder, which is forced to the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": digest}
 
 
 def table_of(

@@ -19,8 +19,8 @@ from pyarrow import ipc
 
 from recorder.errors import RecordingError
 from recorder.text import counted
-from replayer.datasets.build import FORMAT_VERSION, MANIFEST
 from replayer.datasets.columns import Shape
+from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.table import Columns, Table
 

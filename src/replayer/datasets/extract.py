@@ -11,22 +11,16 @@ import attrs
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.fork_pool import run_forked
-from replayer.commands.options import STATUS_CODES, worst_code
-from replayer.datasets.build import (
-    FORMAT_VERSION,
-    Building,
-    assembled,
-    table_of,
-    versions,
-    write_record_tables,
-)
+from replayer.datasets.build import Building, assembled, table_of, versions, write_record_tables
+from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
 from replayer.datasets.pairs import RAW, is_raw
 from replayer.datasets.plan import Looked, Part, Source, chosen_agents, ensure_pairs_hold, look_at, make_parts
 from replayer.datasets.request import ExtractionError, Request
-from replayer.datasets.stores.store_formats import PARTS_FORMAT, Store, find_store
+from replayer.datasets.stores.store_formats import Store, find_store
 from replayer.datasets.worker import RECORDS, PartRecord, Task, do_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
+from replayer.status import STATUS_CODES, worst_code
 from replayer.tape.tape import Tape
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError, Torn
 from recorder.exit_codes import CORRUPT, UNREADABLE
 from recorder.format.blocks.block import Kind
 from recorder.processes.fork_pool import run_forked
-from replayer.commands.options import tape_code
 from replayer.datasets.functions import Setting
 from replayer.datasets.request import ExtractionError, Request
-from replayer.diagnose.certify.certificate import tape_digest
 from replayer.playback.make_simulation import Factory
+from replayer.tape.completeness import tape_code
+from replayer.tape.digest import tape_digest
 from replayer.tape.episodes import find_episodes
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
@@ -44,7 +44,7 @@ class Source:
 
     Attributes:
         path: of the tape. name: its path as it was given. run: its run id, hexadecimal.
-        digest: SHA-256 of its files, see certificate.tape_digest. status: of the tape.
+        digest: SHA-256 of its files, see tape_digest. status: of the tape.
         first_tick, last_tick: that can be had.
         reason: why the recording ended; "" if that is not known. is_end: whether it is the world's own end.
         scores: by agent, at the last tick: as the sealed tape has them, or as its world says; empty if nobody knows.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from recorder.environment import describe_environment
-from replayer.desync.finding import NOT_DETERMINISTIC
+from replayer.desync.finding import NOT_DETERMINISTIC, Tested
 from replayer.playback.make_simulation import version_note
 
 if TYPE_CHECKING:
@@ -18,21 +18,6 @@ if TYPE_CHECKING:
 
 HASH_SEED = "PYTHONHASHSEED"
 HIDDEN_STATE = "state outside of the state, which keyframes do not hold"
-
-
-@attrs.frozen
-class Tested:
-    """One possible cause.
-
-    Attributes:
-        cause: in a few words.
-        found: what the test showed.
-        suspicious: whether that speaks for the cause; None where it could not be tested.
-    """
-
-    cause: str
-    found: str
-    suspicious: bool | None
 
 
 def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any]) -> Finding:

@@ -18,10 +18,24 @@ from replayer.desync.state_diff import FieldDifference, compare_states
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
-    from replayer.desync.cause_tests import Tested
     from replayer.playback.cursor import Cursor
 
 FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
+
+
+@attrs.frozen
+class Tested:
+    """One possible cause.
+
+    Attributes:
+        cause: in a few words.
+        found: what the test showed.
+        suspicious: whether that speaks for the cause; None where it could not be tested.
+    """
+
+    cause: str
+    found: str
+    suspicious: bool | None
 
 
 @attrs.frozen(eq=False)

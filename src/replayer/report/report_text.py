@@ -19,7 +19,7 @@ from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
 from replayer.desync.rng_draws import finding_lines
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
-from replayer.repair.repair import RepairReport
+from replayer.repair.repair_report import RepairReport
 from replayer.timeline.timeline import SeekReport
 from replayer.timeline.verify import Report
 from replayer.value_text import plain_text, tick_range, to_json

@@ -19,6 +19,7 @@ import attrs
 from recorder.errors import DesyncError, MissingTickError, RecordingError
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import find_desync
+from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.episodes import Episode, find_episodes
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class SeekReport:
+class SeekReport(RenderedAsHtml):
     """How a seek went.
 
     Attributes:
@@ -50,13 +51,8 @@ class SeekReport:
     milliseconds: float
     applied_ticks: int = 0
 
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import seek_html  # noqa: PLC0415 - only notebooks ask for it
 
-        return seek_html(self)
-
-
-class Timeline:
+class Timeline(RenderedAsHtml):
     """A recording that can be entered at any tick; a context manager.
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of them, negative ticks count from the
@@ -136,11 +132,6 @@ class Timeline:
             ticks = "no tick can be had"
         where = f", at tick {self.tick}" if self.tick is not None else ""
         return f"<Timeline of {os.fspath(self.tape.path)}: {ticks}{where}>"
-
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import timeline_html  # noqa: PLC0415 - only notebooks ask for it
-
-        return timeline_html(self)
 
     # --- moving
 

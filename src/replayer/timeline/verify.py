@@ -15,6 +15,7 @@ from replayer.desync.cause_tests import with_causes
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
 from replayer.desync.isolated_rerun import earlier_hash
+from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.seal_check import check_seals
@@ -43,7 +44,7 @@ class Unreached:
 
 
 @attrs.frozen(eq=False)
-class Report:
+class Report(RenderedAsHtml):
     """What a verification found.
 
     Attributes:
@@ -72,11 +73,6 @@ class Report:
     def ok(self) -> bool:
         """Every tick that was kept was re-simulated to its recorded hash, and no block is damaged."""
         return self.first_bad is None and not self.problems and not self.unreached
-
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import report_html  # noqa: PLC0415 - only notebooks ask for it
-
-        return report_html(self)
 
 
 def verify_tape(

@@ -24,13 +24,12 @@ import numpy as np
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
-from replayer.datasets.build import described_file
 from replayer.datasets.columns import Array, Shape
 from replayer.datasets.dataset import file_table
+from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
 from replayer.datasets.plan import Source, open_source
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.states import AGENT, RUN, TICK
-from replayer.datasets.stores.store_formats import PARTS_FORMAT, Tables
 from replayer.datasets.table import Table, values_of
 from replayer.datasets.worker import Task
 

@@ -23,11 +23,10 @@ import pyarrow.compute as pc
 import zarr
 from zarr.codecs import ZstdCodec
 
-from replayer.datasets.build import described_file
 from replayer.datasets.columns import Array, Lists, Shape
 from replayer.datasets.dataset import file_table
+from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.stores.store_formats import PARTS_FORMAT, Tables
 from replayer.datasets.table import Table, values_of
 from replayer.datasets.worker import RECORDS, Task
 

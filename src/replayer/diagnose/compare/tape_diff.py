@@ -13,14 +13,13 @@ import attrs
 
 from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.blocks.frame import Frame
-from replayer.desync.state_diff import FieldDifference, compare_states
+from replayer.desync.state_diff import SIDES, FieldDifference, compare_states
 from replayer.tape.tape import Tape
 from sim.kernel.hashing import FIELD_HASH_BYTES, split_short
 
 Progress = Callable[[int, int], None]
 Course = Literal["transient", "bounded", "spreading"]
 
-SIDES = ("first", "second")  # What the two are called where they are shown.
 SPREAD_FACTOR = 2.0  # So many times as much differs in the last quarter as at the beginning: it spreads.
 TELL_TICKS = 2000
 

@@ -35,10 +35,10 @@ from mcap.well_known import MessageEncoding, SchemaEncoding
 from mcap.writer import CompressionType, Writer
 
 from recorder.exit_codes import UsageError
-from replayer.diagnose.certify.certificate import tape_digest
 from replayer.export.tables import written_whole
 from replayer.export.viewers import mcap_schemas as schemas
 from replayer.export.viewers.tick_range import Source, Tell
+from replayer.tape.digest import tape_digest
 from replayer.value_text import to_json
 from sim.kernel.state import Snapshot
 

@@ -17,15 +17,14 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
 from recorder.format.recording.recording import KeyframePlace
-from replayer.commands.arguments import ensure_fields, world_of
-from replayer.commands.options import worst_code
-from replayer.datasets.states import chosen_slots
 from replayer.playback.cursor import Cursor
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.playback.sampled_states import Missing, Walker
+from replayer.status import worst_code
 from replayer.tape.completeness import losses
+from replayer.tape.fields import ensure_fields, shown_slots, world_of
 from replayer.tape.tape import Tape
 from replayer.value_text import tick_range
 from sim.kernel.registry import UnknownWorldError
@@ -143,7 +142,7 @@ class Source:
         names = [name for name in self.wanted.fields if name in list(snapshot)]
         if self.wanted.fields and not names:
             return {}
-        return {slot.name: snapshot[slot.name] for slot in chosen_slots(snapshot.layout, names)}
+        return {name: snapshot[name] for name in names or (slot.name for slot in shown_slots(snapshot.layout))}
 
     def layers(self, snapshot: Snapshot) -> Arrays:
         """What the world shows as maps, (height, width), by name; nothing if only some fields are wanted."""
