@@ -22,8 +22,9 @@ from replayer.desync.location import phase_text
 from replayer.desync.ulps import Lanes
 from replayer.diagnose.explain.cause import Cause, Place, Value
 from replayer.diagnose.explain.explain import Explanation, explain_tape
-from replayer.diagnose.explain.variants import Outcome, Proved
+from replayer.diagnose.explain.variants import Outcome
 from replayer.status import STATUS_CODES
+from replayer.timeline.verify import Report
 from replayer.value_text import plain_text, tick_range, to_json
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -94,7 +95,7 @@ def explain(
         print("\n".join(map(plain_text, _lines(path, explanation))))
     if not explanation.agrees:
         return DIFFERS
-    return STATUS_CODES[explanation.proved.status] if explanation.proved is not None else SAME
+    return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
 
 
 def _changes(words: list[str]) -> dict[str, str | None]:
@@ -112,7 +113,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 
 def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
-        return [*_proved_lines(path, explanation.proved), *_notes(explanation)]
+        return [*_proved_lines(path, explanation.report), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two sides", *_field_lines(explanation), ""]
@@ -131,18 +132,20 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     return lines + _notes(explanation)
 
 
-def _proved_lines(path: Path, proved: Proved | None) -> list[str]:
+def _proved_lines(path: Path, report: Report | None) -> list[str]:
     """Where no bad tick was found: how much of the tape that is true of."""
-    if proved is None:
+    if report is None:
         return [f"{path}: every side verifies all ticks: there is nothing to explain"]
-    if proved.verified_ticks == proved.tick_count and not proved.problems:
+    if report.verified_ticks == report.tick_count and not report.problems:
         return [f"{path}: every side verifies all ticks: there is nothing to explain; the tape is not sealed"]
-    ticks = f"{proved.verified_ticks:,} of {counted(proved.tick_count, 'tick')}"
-    lines = [f"{path}: {proved.status}; every side verifies {ticks}: there is nothing to explain in those"]
-    if proved.dropped_ticks:
-        lines.append(f"  {counted(proved.dropped_ticks, 'tick')} could not be kept when it was recorded")
-    lines += [f"  {problem}" for problem in proved.problems]
-    return lines + [f"  not reached: {tick_range(first, last)}: {why}" for first, last, why in proved.unreached]
+    ticks = f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"
+    lines = [f"{path}: {report.status}; every side verifies {ticks}: there is nothing to explain in those"]
+    if report.dropped_ticks:
+        lines.append(f"  {counted(report.dropped_ticks, 'tick')} could not be kept when it was recorded")
+    lines += [f"  {problem}" for problem in report.problems]
+    return lines + [
+        f"  not reached: {tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached
+    ]
 
 
 _NO_CAUSE = "cause: no line of the simulation's Python code differs before the state does: it lies in code that cannot be traced"
@@ -277,14 +280,18 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
         "notes": explanation.notes,
-        "proved": _proved_facts(explanation.proved) if explanation.proved is not None else None,
+        "proved": _proved_facts(explanation.report) if explanation.report is not None else None,
     }
 
 
-def _proved_facts(proved: Proved) -> dict[str, Any]:
-    unreached = [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in proved.unreached]
-    return attrs.asdict(proved, filter=lambda attribute, _: attribute.name != "unreached") | {
-        "unreached_ticks": unreached
+def _proved_facts(report: Report) -> dict[str, Any]:
+    return {
+        "status": report.status,
+        "verified_ticks": report.verified_ticks,
+        "tick_count": report.tick_count,
+        "dropped_ticks": report.dropped_ticks,
+        "problems": list(map(str, report.problems)),
+        "unreached_ticks": [attrs.asdict(one) for one in report.unreached],
     }
 
 

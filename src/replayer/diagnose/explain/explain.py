@@ -7,16 +7,14 @@ for, or that was recorded; other processes and hash seeds; instances that ran fr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import attrs
 
-from recorder.environment import describe_environment
-from recorder.errors import MissingTickError, RecordingError
+from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
 from recorder.factory_spec import Factory
-from replayer.desync.finding import find_desync
+from replayer.desync.finding import Finding, find_desync
 from replayer.desync.location import Place as DesyncPlace
 from replayer.desync.location import place_between, place_of
 from replayer.desync.state_diff import FieldDifference
@@ -25,17 +23,14 @@ from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.backward_slice import find_cause
 from replayer.diagnose.explain.cause import Cause, Place
 from replayer.diagnose.explain.source_lines import Source
-from replayer.diagnose.explain.variants import Laboratory, Outcome, Proved, Side, SideFailedError
+from replayer.diagnose.explain.variant_choice import SEEDS, Stage, choose_pair, first_sides, seeded, stages
+from replayer.diagnose.explain.variants import Laboratory, Outcome, Side, SideFailedError
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
+from replayer.timeline.verify import Report, verify_tape
+from replayer.value_text import tick_range
 from sim.kernel.state import Snapshot
-
-NEAR_TICKS = 1500  # So far back an instance is run up to the tick before other processes are tried.
-SEEDS = ("1", "2", "3")  # Of Python's hash; that of the present side is 0, or the user's own.
-_SEED = "PYTHONHASHSEED"
-_SWITCHES = (_SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
-_VERSIONS = ("python", "numpy", "machine", "system")
 
 
 @attrs.frozen(eq=False)
@@ -68,7 +63,7 @@ class Explanation:
             do, those that differ at the next recorded keyframe; all that write the state, if none do there.
         notes: what else must be said, a sentence each.
         place: phase and fields in which the two sides differ, or in which all of them differ from the tape.
-        proved: what was proved of a tape that is damaged or not sealed, if no bad tick was found on it; else None.
+        report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
     """
 
     tick: int | None
@@ -82,7 +77,7 @@ class Explanation:
     writers: list[tuple[Place, list[str]]]
     notes: list[str]
     place: DesyncPlace = attrs.field(factory=DesyncPlace)
-    proved: Proved | None = None
+    report: Report | None = None
 
     @property
     def agrees(self) -> bool:
@@ -105,93 +100,116 @@ def explain_tape(
     path: str | os.PathLike[str],
     *,
     tick: int | None = None,
+    finding: Finding | None = None,
     sim: str | None = None,
     factory: Factory | None = None,
     environment: Mapping[str, str | None] | None = None,
     code: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Explanation:
-    """Explain the first bad tick of a tape, or the one that is given.
+    """Explain a tick of a tape: the one that is given, or the one of a finding; else the first divergent tick is searched.
 
+    finding: what verify_tape has found on this tape; nothing that it verified is verified again.
     sim: module:factory, which other processes can import; factory: what that names, or None for a registered world.
     environment, code: the other side; what differs from the recorded environment by default.
 
     Raises SideFailedError if a side cannot be run, MissingTickError if the tick or the one before is not on the tape,
-    UnfitSimulationError and UnknownWorldError as make_simulation does.
+    ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as make_simulation
+    does.
     """
-    asked = bool(environment) or code is not None
     with Tape(path) as tape, Laboratory(Path(path), sim) as laboratory:
-        now, others, notes = _first_sides(tape, environment or {}, code)
+        now, others, notes = first_sides(tape, environment or {}, code)
         laboratory.warm_up([now, *others])
+        case = _Case(tape, factory, laboratory, now, others, notes, asked=bool(environment) or code is not None)
+        if finding is not None:
+            _ensure_finding_of(finding, tape, tick)
+            return case.explain(finding.tick, finding)
         if tick is None:
-            tried = [now, *others, *(() if asked else map(_seeded, SEEDS[:2]))]
-            tick, problems = _find_tick(laboratory, tried, progress)
-            if tick is None:
-                is_whole = tape.status == "intact" and not problems and not tape.check_blocks()
-                proved = None if is_whole else laboratory.prove(now)
-                return Explanation(None, 0, [], None, [], None, [], None, [], notes, proved=proved)
-            notes += [f"before this tick some could not be verified: {problem}" for problem in problems]
-        elif tick < 0:
-            tick += tape.last_tick + 1
+            return _explain_first(case, progress)
+        return case.explain(tick + tape.last_tick + 1 if tick < 0 else tick)
+
+
+def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
+    if tick not in (None, finding.tick):
+        raise ValueError(f"expected a finding of tick {tick}, got one of tick {finding.tick}")
+    if tape.state_hash(finding.tick) != finding.expected_hash:
+        raise ValueError(f"the finding is of a different tape: {tape.path} has another hash at tick {finding.tick:,}")
+
+
+def _explain_first(case: _Case, progress: Progress) -> Explanation:
+    """Search the first divergent tick: verify the tape in this process, then on the other sides, and explain it."""
+    rest = [*case.others, *(() if case.asked else map(seeded, SEEDS[:2]))]
+    share = 1 / (1 + len(rest))
+    report = _verify_here(case, lambda done, total: progress(share * done / max(1, total)))
+    problems = _unverified(report)
+    explanation = None
+    if report.findings:
+        explanation = case.explain(report.findings[0].tick, report.findings[0], problems)
+        if not explanation.agrees:
+            return explanation
+        rest = [case.now, *rest]  # This process diverges, and its own side does not: by its hash seed, or by chance.
+    tick, found = _find_tick(case.laboratory, rest, lambda done: progress(share + (1 - share) * done))
+    if tick is not None:
+        return case.explain(tick, problems=found)
+    if explanation is not None:
+        note = f"verified in this process, tick {explanation.tick:,} has a different hash, and on no side: it differs by chance"
+        return attrs.evolve(explanation, notes=[*explanation.notes, note])
+    is_whole = report.ok and report.status == "intact" and not found
+    return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_whole else report)
+
+
+def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> Report:
+    """Verify the tape in this process, which is the present side. Raises SideFailedError."""
+    try:
+        return verify_tape(case.tape.path, case.factory, progress=progress)
+    except SimulationFailedError as error:
+        raise SideFailedError(" ".join(str(error).split())) from error
+
+
+def _unverified(report: Report) -> list[str]:
+    """Why ticks before the first divergent one could not be verified."""
+    lost = [f"{tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached]
+    return [*map(str, report.problems), *lost]
+
+
+@attrs.frozen(eq=False)
+class _Case:
+    """What is explained, and by which sides.
+
+    Attributes:
+        asked: whether the other sides are those that the caller named.
+    """
+
+    tape: Tape
+    factory: Factory | None
+    laboratory: Laboratory
+    now: Side
+    others: list[Side]
+    notes: list[str]
+    asked: bool
+
+    def explain(self, tick: int, finding: Finding | None = None, problems: Sequence[str] = ()) -> Explanation:
+        """Explain one tick. problems: why ticks before it could not be verified. Raises as explain_tape does."""
+        tape, sides = self.tape, [self.now, *self.others]
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
         recorded_hash = tape.state_hash(tick)
-        laboratory.warm_up([now, *others])
-        before = _state_before(tape, factory, laboratory, [now, *others], tick)
-        stages = _stages(tape, now, others, tick)
-        outcomes, pair = _find_pair(laboratory, stages, tick, before, recorded_hash, asked=asked)
+        self.laboratory.warm_up(sides)
+        before = finding.before if finding is not None else None
+        if before is None or before.hash() != tape.state_hash(tick - 1):
+            before = _state_before(tape, self.factory, self.laboratory, sides, tick)
+        outcomes, pair = _find_pair(
+            self.laboratory, stages(tape, self.now, self.others, tick), tick, before, recorded_hash, asked=self.asked
+        )
         told = pair if pair is not None else outcomes
+        notes = [*self.notes, *(f"before this tick some could not be verified: {problem}" for problem in problems)]
         notes += [one.step.note for one in told if one.step is not None and one.step.note is not None]
         notes += [f"{one.side.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
         notes = list(dict.fromkeys(notes))
         if pair is not None:
             return _explained(tick, recorded_hash, outcomes, pair, notes)
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
-        return explanation if explanation.agrees else _unexplained(tape, factory, explanation)
-
-
-# --- which sides
-
-
-def _first_sides(
-    tape: Tape, environment: Mapping[str, str | None], code: str | None
-) -> tuple[Side, list[Side], list[str]]:
-    """The present side, the one that was asked for or recorded if it is another one, and what must be said of it."""
-    recorded: dict[str, Any] = tape.meta.get("environment") or {}
-    present = describe_environment()
-    notes = [
-        f"recorded with {name} {recorded[name]}, here it is {present[name]}: what that changes cannot be tried"
-        for name in _VERSIONS
-        if name in recorded and recorded[name] != present[name]
-    ]
-    asked: dict[str, str | None] = dict(environment)
-    words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in asked.items()]
-    if code is not None:
-        words.append(f"the code in {code}")
-    if not asked and code is None and recorded:
-        asked = {
-            name: recorded.get(name)
-            for name in _SWITCHES
-            if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
-        }
-        words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in asked.items()]
-        words = [f"as recorded, {', '.join(words)}"] if words else []
-    other = [Side(", ".join(words), asked, code)] if words else []
-    return Side("now") if environment or code is not None else _present_side(recorded), other, notes
-
-
-def _present_side(recorded: Mapping[str, Any]) -> Side:
-    """The present environment; with another hash seed than the recorded one, if it leaves the seed to chance."""
-    if _fixed_seed(recorded) is None or _fixed_seed(os.environ) is not None:
-        return Side("now")
-    seed = "0" if recorded[_SEED] != "0" else SEEDS[0]
-    return Side(f"now, {_SEED}={seed}", {_SEED: seed})
-
-
-def _fixed_seed(environment: Mapping[str, Any]) -> str | None:
-    """The hash seed that an environment sets; None if each process draws one."""
-    seed = environment.get(_SEED)
-    return None if seed in ("", "random") else seed
+        return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
 
 
 def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) -> tuple[int | None, list[str]]:
@@ -205,10 +223,6 @@ def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) ->
     return None, problems
 
 
-def _seeded(seed: str) -> Side:
-    return Side(f"{_SEED}={seed}", {_SEED: seed})
-
-
 def _state_before(
     tape: Tape, factory: Factory | None, laboratory: Laboratory, sides: list[Side], tick: int
 ) -> Snapshot:
@@ -218,7 +232,7 @@ def _state_before(
         cursor.seek(tick - 1)
         return cursor.state.snapshot()
     except MismatchError:
-        for side in (*sides, *(_seeded(seed) for seed in SEEDS)):
+        for side in (*sides, *(seeded(seed) for seed in SEEDS)):
             found = laboratory.state(side, tick - 1)
             if found is not None:
                 return found
@@ -226,9 +240,6 @@ def _state_before(
         f"tick {tick:,}: the state before it is not the recorded one either, on any side: an earlier tick is the "
         "first bad one (without --tick it is looked for)"
     )
-
-
-Stage = tuple[list[Side], list[int | None]]  # Sides to run side by side, and from where their instances start.
 
 
 def _find_pair(
@@ -239,48 +250,11 @@ def _find_pair(
     chosen = None
     for sides, starts in stages:
         outcomes += laboratory.trace(sides, tick, before, starts)
-        chosen = _choose(outcomes, recorded_hash)
+        chosen = choose_pair(outcomes, recorded_hash)
         asked_and_right = asked and all(one.result == (recorded_hash, None) for one in outcomes)
         if chosen is not None or asked_and_right:
             break
     return outcomes, chosen
-
-
-def _stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[Stage]:
-    """What to run, the cheapest first."""
-    starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
-    near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
-    if others:
-        yield [now, *others], [None]
-        if near:
-            yield [now], near
-    else:
-        yield [now], [None, *near]
-    yield [attrs.evolve(now, label=f"{now.label}, in another process"), _seeded(SEEDS[0])], [None]
-    yield [_seeded(seed) for seed in SEEDS[1:]], [None]
-    far: list[int | None] = [start for start in _doubling(starts) if start not in near]
-    if far:
-        yield [now], far
-
-
-def _doubling(starts: list[int]) -> list[int]:
-    """Of ascending ticks the last one, the second to last, the fourth to last and so on, and the first."""
-    distances = [1]
-    while distances[-1] < len(starts):
-        distances.append(min(2 * distances[-1], len(starts)))
-    return [starts[-distance] for distance in distances] if starts else []
-
-
-def _choose(outcomes: list[Outcome], recorded_hash: int) -> tuple[Outcome, Outcome] | None:
-    """Two that differ; the first gives the recorded state, if any does."""
-    run = [outcome for outcome in outcomes if outcome.result is not None]
-    right = [outcome for outcome in run if outcome.result == (recorded_hash, None)]
-    wrong = [outcome for outcome in run if outcome.result != (recorded_hash, None)]
-    if right and wrong:
-        return right[0], wrong[0]
-    first = run[0] if run else None
-    other = next((outcome for outcome in run if first is not None and outcome.result != first.result), None)
-    return (first, other) if first is not None and other is not None else None
 
 
 # --- what is said of them
@@ -306,7 +280,7 @@ def _explained(
     return Explanation(tick, recorded_hash, outcomes, pair, fields, find_cause(alignment), [], None, [], notes, place)
 
 
-def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) -> Explanation:
+def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:
     """All sides agree, and not with the tape: what the tape itself tells, and which lines have to do with that."""
     present = next(outcome for outcome in explanation.sides if outcome.step is not None)
     assert present.step is not None
@@ -316,8 +290,10 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation) 
     if present.step.state is not None:
         place = place_of(tape.frame(explanation.tick), present.step.state, present.step.phases)
         try:
-            cursor = Cursor(tape, make_simulation(tape, factory))
-            finding = find_desync(cursor, explanation.tick, present.step.state.hash())
+            state_hash = present.step.state.hash()
+            if finding is None or finding.replayed.hash() != state_hash:  # The present side gives yet another state.
+                cursor = Cursor(tape, make_simulation(tape, factory))
+                finding = find_desync(cursor, explanation.tick, state_hash)
             fields, known_tick = finding.differences, finding.compared_tick
             notes += [finding.note] if finding.note is not None else []
         except RecordingError as error:

@@ -87,25 +87,6 @@ class Searched:
     problems: list[str]
 
 
-@attrs.frozen
-class Proved:
-    """What verifying a tape without a bad tick came to: of use where it is damaged or not sealed.
-
-    Attributes:
-        status: of the tape, as replayer.timeline.verify.Report has it, and so all others.
-        verified_ticks, tick_count, dropped_ticks: how many.
-        problems: damage.
-        unreached: first and last tick that could not be proved, and why.
-    """
-
-    status: str
-    verified_ticks: int
-    tick_count: int
-    dropped_ticks: int
-    problems: list[str]
-    unreached: list[tuple[int, int, str]]
-
-
 class Laboratory:
     """Runs sides of one tape; a context manager that ends its processes."""
 
@@ -156,11 +137,6 @@ class Laboratory:
         """
         (result,) = self._run([self._job("verify", side)], [side], progress)
         return Searched(**result)
-
-    def prove(self, side: Side) -> Proved:
-        """Say what this side proves of a tape that is damaged, or not sealed. Raises SideFailedError."""
-        (result,) = self._run([self._job("prove", side)], [side])
-        return Proved(**result)
 
     def __enter__(self) -> Self:
         return self
