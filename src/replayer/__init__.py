@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from replayer.tape.tape import Tape
     from replayer.timeline.timeline import SeekReport, Timeline
     from replayer.timeline.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
-    from replayer.timeline.verify import Report, verify_tape
+    from replayer.timeline.verify import VerificationReport as Report
+    from replayer.timeline.verify import verify_tape
 
 __all__ = [
     "Dataset",
@@ -51,7 +52,7 @@ __all__ = [
 
 _LATER = {  # Imported when they are first asked for.
     "Dataset": "replayer.datasets.dataset",
-    "Report": "replayer.timeline.verify",
+    "Report": "replayer.timeline.verify:VerificationReport",
     "SeekReport": "replayer.timeline.timeline",
     "SyncTest": "replayer.diagnose.hidden_state.sync_test",
     "Tail": "replayer.follow.tail",

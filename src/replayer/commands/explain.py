@@ -19,18 +19,18 @@ from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.location import phase_text
-from replayer.desync.ulps import Lanes
-from replayer.diagnose.explain.cause import Cause, Place, Value
+from replayer.desync.ulps import DifferingElements
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
-from replayer.diagnose.explain.variants import Outcome
+from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.status import STATUS_CODES
-from replayer.timeline.verify import Report
+from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
-_LANES_SHOWN = 4
+_ELEMENTS_SHOWN = 4
 _ULPS_SHOWN_MAX = 1_000_000
 
 
@@ -125,14 +125,14 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
         lines += _known_lines(explanation)
     lines += ["", "sides:"]
     letters = {id(one): letter for one, letter in zip(explanation.pair or (), "AB", strict=False)}
-    for outcome in sorted(explanation.sides, key=lambda one: letters.get(id(one), "C")):
-        lines.append(f"  {letters.get(id(outcome), '-')}  {_side_text(explanation, outcome)}")
+    for outcome in sorted(explanation.variants, key=lambda one: letters.get(id(one), "C")):
+        lines.append(f"  {letters.get(id(outcome), '-')}  {_variant_text(explanation, outcome)}")
     if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
         lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
     return lines + _notes(explanation)
 
 
-def _proved_lines(path: Path, report: Report | None) -> list[str]:
+def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:
     """Where no bad tick was found: how much of the tape that is true of."""
     if report is None:
         return [f"{path}: every side verifies all ticks: there is nothing to explain"]
@@ -157,7 +157,7 @@ def _notes(explanation: Explanation) -> list[str]:
 
 def _field_lines(explanation: Explanation) -> list[str]:
     lines = [
-        f"  field {field.name}: {_lanes_text(field.lanes) if field.lanes else 'its size differs'}"
+        f"  field {field.name}: {_elements_text(field.elements) if field.elements else 'its size differs'}"
         for field in explanation.fields[:_FIELDS_SHOWN]
     ]
     return [*lines, *(f"  {more}" for more in _more_fields(len(explanation.fields))), *_phase_lines(explanation)]
@@ -168,9 +168,9 @@ def _cause_lines(cause: Cause) -> list[str]:
     if cause.other_place is not None:
         lines += _place_lines(cause.other_place, "B")
     if cause.value is not None:
-        lines += _value_lines(cause.value, lanes=_LANES_SHOWN)
+        lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
     for value in cause.outside:
-        lines += _value_lines(attrs.evolve(value, name=f"kept outside of the state: {value.name}"), lanes=1)
+        lines += _value_lines(attrs.evolve(value, name=f"kept outside of the state: {value.name}"), elements=1)
     if len(cause.way) > 1:
         lines.append("  way into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
@@ -193,16 +193,16 @@ def _cause_text(cause: Cause) -> str:
     return f"this line gives other values from what it reads{called}"
 
 
-def _place_lines(place: Place, letter: str | None) -> list[str]:
+def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
     where = f" in {place.function}" if place.function else ""
     return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
 
 
-def _value_lines(value: Value, *, lanes: int) -> list[str]:
-    if value.lanes is None or not value.lanes.shown:
+def _value_lines(value: DifferingValue, *, elements: int) -> list[str]:
+    if value.elements is None or not value.elements.shown:
         return [f"  {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
-    lines = [f"  {value.name}: {_lanes_text(value.lanes)}"]
-    for index, first, second, ulp in value.lanes.shown[:lanes]:
+    lines = [f"  {value.name}: {_elements_text(value.elements)}"]
+    for index, first, second, ulp in value.elements.shown[:elements]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
         distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
         lines.append(f"      {place}A {first}  B {second}{distance}")
@@ -214,9 +214,9 @@ def _is_near(ulp: int | None) -> TypeGuard[int]:
     return ulp is not None and ulp <= _ULPS_SHOWN_MAX
 
 
-def _lanes_text(lanes: Lanes) -> str:
-    distance = f", at most {counted(lanes.ulp_max, 'ULP')} apart" if _is_near(lanes.ulp_max) else ""
-    return f"{lanes.count:,} of {counted(lanes.total, 'lane')} {'differs' if lanes.count == 1 else 'differ'}{distance}"
+def _elements_text(elements: DifferingElements) -> str:
+    distance = f", at most {counted(elements.ulp_max, 'ULP')} apart" if _is_near(elements.ulp_max) else ""
+    return f"{elements.count:,} of {counted(elements.total, 'lane')} {'differs' if elements.count == 1 else 'differ'}{distance}"
 
 
 def _known_lines(explanation: Explanation) -> list[str]:
@@ -251,13 +251,13 @@ def _phase_lines(explanation: Explanation) -> list[str]:
     return [f"  {text}"] if text is not None else []
 
 
-def _side_text(explanation: Explanation, outcome: Outcome) -> str:
+def _variant_text(explanation: Explanation, outcome: VariantOutcome) -> str:
     if outcome.step is None:
-        return f"{outcome.side.label}: not run"
+        return f"{outcome.variant.label}: not run"
     if outcome.step.state is None:
-        return f"{outcome.side.label}: {outcome.step.raised}"
+        return f"{outcome.variant.label}: {outcome.step.raised}"
     recorded = ", as recorded" if explanation.is_recorded(outcome) else ""
-    return f"{outcome.side.label}: hash {outcome.step.state.hash():016x}{recorded}"
+    return f"{outcome.variant.label}: hash {outcome.step.state.hash():016x}{recorded}"
 
 
 # --- for programs
@@ -270,12 +270,12 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "tick": explanation.tick,
         "agrees": explanation.agrees,
         "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
-        "fields": [{"field": field.name, **_lanes_facts(field.lanes)} for field in explanation.fields],
+        "fields": [{"field": field.name, **_elements_facts(field.elements)} for field in explanation.fields],
         "fields_at_tick": explanation.place.fields,
         "phase": explanation.place.phase,
         "writing_phases": explanation.place.writers,
         "cause": _cause_facts(cause) if cause is not None else None,
-        "sides": [_side_facts(explanation, outcome) for outcome in explanation.sides],
+        "sides": [_variant_facts(explanation, outcome) for outcome in explanation.variants],
         "known_tick": explanation.known_tick,
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
@@ -284,7 +284,7 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _proved_facts(report: Report) -> dict[str, Any]:
+def _proved_facts(report: VerificationReport) -> dict[str, Any]:
     return {
         "status": report.status,
         "verified_ticks": report.verified_ticks,
@@ -308,34 +308,34 @@ def _cause_facts(cause: Cause) -> dict[str, Any]:
     }
 
 
-def _place_facts(place: Place) -> dict[str, Any]:
+def _place_facts(place: SourceLocation) -> dict[str, Any]:
     return {"file": place.path, "line": place.line, "function": place.function, "text": place.text}
 
 
-def _value_facts(value: Value) -> dict[str, Any]:
-    return {"name": value.name, "first": value.first, "second": value.second, **_lanes_facts(value.lanes)}
+def _value_facts(value: DifferingValue) -> dict[str, Any]:
+    return {"name": value.name, "first": value.first, "second": value.second, **_elements_facts(value.elements)}
 
 
-def _lanes_facts(lanes: Lanes | None) -> dict[str, Any]:
-    if lanes is None:
+def _elements_facts(elements: DifferingElements | None) -> dict[str, Any]:
+    if elements is None:
         return {"differing": None, "lanes": None, "ulp_max": None, "shown": []}
     shown = [
         {"index": list(index), "first": to_json(one), "second": to_json(two), "ulp": ulp}
-        for index, one, two, ulp in lanes.shown
+        for index, one, two, ulp in elements.shown
     ]
-    return {"differing": lanes.count, "lanes": lanes.total, "ulp_max": lanes.ulp_max, "shown": shown}
+    return {"differing": elements.count, "lanes": elements.total, "ulp_max": elements.ulp_max, "shown": shown}
 
 
-def _side_facts(explanation: Explanation, outcome: Outcome) -> dict[str, Any]:
+def _variant_facts(explanation: Explanation, outcome: VariantOutcome) -> dict[str, Any]:
     compared = explanation.pair.index(outcome) if explanation.pair is not None and outcome in explanation.pair else None
     state = outcome.step.state if outcome.step is not None else None
     return {
-        "label": outcome.side.label,
+        "label": outcome.variant.label,
         "compared_as": "AB"[compared] if compared is not None else None,
         "hash": f"{state.hash():016x}" if state is not None else None,
         "as_recorded": explanation.is_recorded(outcome),
         "raised": outcome.step.raised if outcome.step is not None else None,
-        "environment": dict(outcome.side.environment),
-        "code": outcome.side.code,
-        "from_tick": outcome.side.start,
+        "environment": dict(outcome.variant.environment),
+        "code": outcome.variant.code,
+        "from_tick": outcome.variant.start,
     }

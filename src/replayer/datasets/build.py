@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 
 from replayer.datasets.manifest import MANIFEST, described_file
-from replayer.datasets.plan import Part, Source
+from replayer.datasets.plan import DatasetPart, TapeInput
 from replayer.datasets.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.stores.store_formats import Store
@@ -161,7 +161,7 @@ def assembled(
 
 
 def table_of(
-    table: str, records: Sequence[PartRecord], parts: Sequence[Part], sources: Sequence[Source]
+    table: str, records: Sequence[PartRecord], parts: Sequence[DatasetPart], sources: Sequence[TapeInput]
 ) -> dict[str, Any]:
     """What the manifest says of a table of columns. Raises ExtractionError if parts have other columns."""
     told = [record for record in records if table in record.files]

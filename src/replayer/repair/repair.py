@@ -25,7 +25,7 @@ from replayer.repair.planned_keyframes import (
 )
 from replayer.repair.rebuild import Rebuilder
 from replayer.repair.repair_copy import RepairCopy
-from replayer.repair.repair_report import Losses, NothingToRepairError, RepairReport
+from replayer.repair.repair_report import NothingToRepairError, RepairLosses, RepairReport
 from replayer.tape.tape import STOPPED_EARLY, Tape
 from sim.kernel.state import Snapshot
 
@@ -55,7 +55,7 @@ def repair_tape(
 
 def _repair(tape: Tape, rebuilder: Rebuilder, target: Path, progress: Progress | None) -> RepairReport:
     """Copy, rebuild, seal."""
-    losses = Losses(optional=_damaged_optional(tape))
+    losses = RepairLosses(optional=_damaged_optional(tape))
     keyframes = planned_keyframes(tape)
     first, start = _find_start(tape, rebuilder, keyframes)
     last = max([keyframe.tick for keyframe in keyframes] + [last_frame_tick(tape)], default=first)
@@ -106,7 +106,7 @@ def _damaged_optional(tape: Tape) -> list[tuple[str, str]]:
 
 
 def _add_lost_front(
-    losses: Losses, tape: Tape, rebuilder: Rebuilder, keyframes: Sequence[PlannedKeyframe], first: int
+    losses: RepairLosses, tape: Tape, rebuilder: Rebuilder, keyframes: Sequence[PlannedKeyframe], first: int
 ) -> None:
     """Add the ticks before the new tape's first one: there are frames of them, but no state that leads to them."""
     earlier = [keyframe.tick for keyframe in keyframes if keyframe.tick < first]

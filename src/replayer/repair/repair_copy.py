@@ -12,7 +12,7 @@ from recorder.format.segments.block_location import optional_blocks
 from recorder.storage.tape_copy import TapeCopy, why_missing
 from replayer.repair.planned_keyframes import PlannedKeyframe, readable_state
 from replayer.repair.rebuild import Rebuilder
-from replayer.repair.repair_report import Losses
+from replayer.repair.repair_report import RepairLosses
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
@@ -25,7 +25,7 @@ class RepairCopy:
         rebuilt_ticks: of keyframes that were rebuilt.
     """
 
-    def __init__(self, tape: Tape, copy: TapeCopy, rebuilder: Rebuilder, losses: Losses) -> None:
+    def __init__(self, tape: Tape, copy: TapeCopy, rebuilder: Rebuilder, losses: RepairLosses) -> None:
         """losses: what cannot be copied or rebuilt is added."""
         self._tape, self._copy, self._rebuilder, self._losses = tape, copy, rebuilder, losses
         self._optional = deque(optional_blocks(tape.segments))

@@ -46,7 +46,7 @@ class RepairReport:
 
 
 @attrs.define
-class Losses:
+class RepairLosses:
     """What a repair has lost so far; the fields of RepairReport that begin with lost_.
 
     Attributes:

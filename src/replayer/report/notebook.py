@@ -16,7 +16,7 @@ from replayer.html_renderers import renders
 from replayer.report.tape_facts import outcome_text
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import SeekReport, Timeline
-from replayer.timeline.verify import Report
+from replayer.timeline.verify import VerificationReport
 from replayer.value_text import tick_range, to_json
 from sim.kernel.schema import Layout
 
@@ -64,8 +64,8 @@ def seek_html(report: SeekReport) -> str:
     return card(f"tick {report.tick:,}", None, facts_table(rows))
 
 
-@renders(Report)
-def report_html(report: Report) -> str:
+@renders(VerificationReport)
+def report_html(report: VerificationReport) -> str:
     """What a verification found."""
     rows: list[tuple[str, object]] = [
         ("verified", f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"),

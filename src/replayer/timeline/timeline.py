@@ -28,7 +28,7 @@ from sim.kernel.simulation import inner_of
 from sim.kernel.state import Snapshot, State
 
 if TYPE_CHECKING:
-    from replayer.timeline.verify import Report
+    from replayer.timeline.verify import VerificationReport
 
 
 @attrs.frozen
@@ -212,7 +212,7 @@ class Timeline(RenderedAsHtml):
 
     # --- checking
 
-    def verify(self, jobs: int = 1, progress: Progress | None = None) -> Report:
+    def verify(self, jobs: int = 1, progress: Progress | None = None) -> VerificationReport:
         """Re-simulate every interval and compare every hash; see verify.verify_tape for the rest."""
         from replayer.timeline.verify import verify_tape  # noqa: PLC0415 - it opens timelines itself
 

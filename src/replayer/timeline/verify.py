@@ -44,7 +44,7 @@ class Unreached:
 
 
 @attrs.frozen(eq=False)
-class Report(RenderedAsHtml):
+class VerificationReport(RenderedAsHtml):
     """What a verification found.
 
     Attributes:
@@ -82,7 +82,7 @@ def verify_tape(
     jobs: int = 1,
     progress: Progress | None = None,
     dump_folder: Path | None = None,
-) -> Report:
+) -> VerificationReport:
     """Verify a whole tape; stops simulating after the first bad tick.
 
     jobs: processes. dump_folder: where to write a dump of the first bad tick; None writes none.
@@ -96,7 +96,9 @@ def verify_tape(
         ]
         problems += tape.check_blocks()
         if not tape.keyframes:
-            return Report("corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None)
+            return VerificationReport(
+                "corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None
+            )
         make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
         tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
@@ -110,7 +112,7 @@ def verify_tape(
         problems += tally.problems(problems)
         problems += _log_problems(tape)
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
-        return Report(
+        return VerificationReport(
             "corrupt" if problems else tape.status,
             tally.proved_ticks,
             tally.tick_count,

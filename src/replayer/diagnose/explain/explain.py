@@ -1,6 +1,6 @@
-"""Explain a desync: run the one bad tick again on two sides that give different states, and say where they part.
+"""Explain a desync: run the one bad tick again on two variants that give different states, and say where they part.
 
-What the sides are is tried in order, until two of them differ: the present environment against the one that was asked
+What the variants are is tried in order, until two of them differ: the present environment against the one that was asked
 for, or that was recorded; other processes and hash seeds; instances that ran from an earlier keyframe.
 """
 
@@ -15,35 +15,34 @@ import attrs
 from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
 from recorder.factory_spec import Factory
 from replayer.desync.finding import Finding, find_desync
-from replayer.desync.location import Place as DesyncPlace
-from replayer.desync.location import place_between, place_of
+from replayer.desync.location import DesyncLocation, place_between, place_of
 from replayer.desync.state_diff import FieldDifference
-from replayer.desync.ulps import Lanes, compare_lanes
+from replayer.desync.ulps import DifferingElements, compare_elements
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.backward_slice import find_cause
-from replayer.diagnose.explain.cause import Cause, Place
-from replayer.diagnose.explain.source_lines import Source
-from replayer.diagnose.explain.variant_choice import SEEDS, Stage, choose_pair, first_sides, seeded, stages
-from replayer.diagnose.explain.variants import Laboratory, Outcome, Side, SideFailedError
+from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.variant_choice import SEEDS, Stage, choose_pair, first_variants, seeded, stages
+from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
-from replayer.timeline.verify import Report, verify_tape
+from replayer.timeline.verify import VerificationReport, verify_tape
 from replayer.value_text import tick_range
 from sim.kernel.state import Snapshot
 
 
 @attrs.frozen(eq=False)
-class FieldOfTwo:
-    """A field that the two sides gave other values.
+class DifferingField:
+    """A field that the two variants gave other values.
 
     Attributes:
         name: of the field.
-        lanes: where it differs; None if its size does.
+        elements: where it differs; None if its size does.
     """
 
     name: str
-    lanes: Lanes | None
+    elements: DifferingElements | None
 
 
 @attrs.frozen(eq=False)
@@ -51,45 +50,45 @@ class Explanation:
     """What is known of one bad tick.
 
     Attributes:
-        tick: which; None if every side verifies the whole tape.
+        tick: which; None if every variant verifies the whole tape.
         recorded_hash: of the tick, on the tape.
-        sides: all that were run.
+        variants: all that were run.
         pair: the two that are compared; None if all gave the same.
         fields: those in which the two differ, in the arena's order.
         cause: where they part; None if that is not known.
-        known_fields: where no side gives the recorded state: what differs at the next recorded keyframe.
+        known_fields: where no variant gives the recorded state: what differs at the next recorded keyframe.
         known_tick: the tick of that keyframe; None if there is none.
         writers: lines that write the fields that differ in this tick, in their order; if the tape does not say which
             do, those that differ at the next recorded keyframe; all that write the state, if none do there.
         notes: what else must be said, a sentence each.
-        place: phase and fields in which the two sides differ, or in which all of them differ from the tape.
+        place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
     """
 
     tick: int | None
     recorded_hash: int
-    sides: list[Outcome]
-    pair: tuple[Outcome, Outcome] | None
-    fields: list[FieldOfTwo]
+    variants: list[VariantOutcome]
+    pair: tuple[VariantOutcome, VariantOutcome] | None
+    fields: list[DifferingField]
     cause: Cause | None
     known_fields: list[FieldDifference]
     known_tick: int | None
-    writers: list[tuple[Place, list[str]]]
+    writers: list[tuple[SourceLocation, list[str]]]
     notes: list[str]
-    place: DesyncPlace = attrs.field(factory=DesyncPlace)
-    report: Report | None = None
+    place: DesyncLocation = attrs.field(factory=DesyncLocation)
+    report: VerificationReport | None = None
 
     @property
     def agrees(self) -> bool:
-        """Every side gives what was recorded."""
+        """Every variant gives what was recorded."""
         return self.tick is None or (self.pair is None and all(map(self.is_recorded, self._run)))
 
     @property
-    def _run(self) -> list[Outcome]:
-        return [outcome for outcome in self.sides if outcome.step is not None]
+    def _run(self) -> list[VariantOutcome]:
+        return [outcome for outcome in self.variants if outcome.step is not None]
 
-    def is_recorded(self, outcome: Outcome) -> bool:
-        """Whether a side gives the recorded state."""
+    def is_recorded(self, outcome: VariantOutcome) -> bool:
+        """Whether a variant gives the recorded state."""
         return outcome.result == (self.recorded_hash, None)
 
 
@@ -111,16 +110,16 @@ def explain_tape(
 
     finding: what verify_tape has found on this tape; nothing that it verified is verified again.
     sim: module:factory, which other processes can import; factory: what that names, or None for a registered world.
-    environment, code: the other side; what differs from the recorded environment by default.
+    environment, code: the other variant; what differs from the recorded environment by default.
 
-    Raises SideFailedError if a side cannot be run, MissingTickError if the tick or the one before is not on the tape,
+    Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the tape,
     ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as make_simulation
     does.
     """
-    with Tape(path) as tape, Laboratory(Path(path), sim) as laboratory:
-        now, others, notes = first_sides(tape, environment or {}, code)
-        laboratory.warm_up([now, *others])
-        case = _Case(tape, factory, laboratory, now, others, notes, asked=bool(environment) or code is not None)
+    with Tape(path) as tape, VariantRunner(Path(path), sim) as runner:
+        now, others, notes = first_variants(tape, environment or {}, code)
+        runner.warm_up([now, *others])
+        case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
         if finding is not None:
             _ensure_finding_of(finding, tape, tick)
             return case.explain(finding.tick, finding)
@@ -137,7 +136,7 @@ def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
 
 
 def _explain_first(case: _Case, progress: Progress) -> Explanation:
-    """Search the first divergent tick: verify the tape in this process, then on the other sides, and explain it."""
+    """Search the first divergent tick: verify the tape in this process, then on the other variants, and explain it."""
     rest = [*case.others, *(() if case.asked else map(seeded, SEEDS[:2]))]
     share = 1 / (1 + len(rest))
     report = _verify_here(case, lambda done, total: progress(share * done / max(1, total)))
@@ -147,8 +146,8 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         explanation = case.explain(report.findings[0].tick, report.findings[0], problems)
         if not explanation.agrees:
             return explanation
-        rest = [case.now, *rest]  # This process diverges, and its own side does not: by its hash seed, or by chance.
-    tick, found = _find_tick(case.laboratory, rest, lambda done: progress(share + (1 - share) * done))
+        rest = [case.now, *rest]  # This process diverges, and its own variant does not: by its hash seed, or by chance.
+    tick, found = _find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
     if tick is not None:
         return case.explain(tick, problems=found)
     if explanation is not None:
@@ -158,15 +157,15 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
     return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_whole else report)
 
 
-def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> Report:
-    """Verify the tape in this process, which is the present side. Raises SideFailedError."""
+def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> VerificationReport:
+    """Verify the tape in this process, which is the present variant. Raises VariantFailedError."""
     try:
         return verify_tape(case.tape.path, case.factory, progress=progress)
     except SimulationFailedError as error:
-        raise SideFailedError(" ".join(str(error).split())) from error
+        raise VariantFailedError(" ".join(str(error).split())) from error
 
 
-def _unverified(report: Report) -> list[str]:
+def _unverified(report: VerificationReport) -> list[str]:
     """Why ticks before the first divergent one could not be verified."""
     lost = [f"{tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached]
     return [*map(str, report.problems), *lost]
@@ -174,37 +173,37 @@ def _unverified(report: Report) -> list[str]:
 
 @attrs.frozen(eq=False)
 class _Case:
-    """What is explained, and by which sides.
+    """What is explained, and by which variants.
 
     Attributes:
-        asked: whether the other sides are those that the caller named.
+        asked: whether the other variants are those that the caller named.
     """
 
     tape: Tape
     factory: Factory | None
-    laboratory: Laboratory
-    now: Side
-    others: list[Side]
+    runner: VariantRunner
+    now: Variant
+    others: list[Variant]
     notes: list[str]
     asked: bool
 
     def explain(self, tick: int, finding: Finding | None = None, problems: Sequence[str] = ()) -> Explanation:
         """Explain one tick. problems: why ticks before it could not be verified. Raises as explain_tape does."""
-        tape, sides = self.tape, [self.now, *self.others]
+        tape, variants = self.tape, [self.now, *self.others]
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
         recorded_hash = tape.state_hash(tick)
-        self.laboratory.warm_up(sides)
+        self.runner.warm_up(variants)
         before = finding.before if finding is not None else None
         if before is None or before.hash() != tape.state_hash(tick - 1):
-            before = _state_before(tape, self.factory, self.laboratory, sides, tick)
+            before = _state_before(tape, self.factory, self.runner, variants, tick)
         outcomes, pair = _find_pair(
-            self.laboratory, stages(tape, self.now, self.others, tick), tick, before, recorded_hash, asked=self.asked
+            self.runner, stages(tape, self.now, self.others, tick), tick, before, recorded_hash, asked=self.asked
         )
         told = pair if pair is not None else outcomes
         notes = [*self.notes, *(f"before this tick some could not be verified: {problem}" for problem in problems)]
         notes += [one.step.note for one in told if one.step is not None and one.step.note is not None]
-        notes += [f"{one.side.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
+        notes += [f"{one.variant.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
         notes = list(dict.fromkeys(notes))
         if pair is not None:
             return _explained(tick, recorded_hash, outcomes, pair, notes)
@@ -212,11 +211,11 @@ class _Case:
         return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
 
 
-def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) -> tuple[int | None, list[str]]:
-    """The first tick that is bad on any side, in the order in which sides are tried; why others could not be verified."""
+def _find_tick(runner: VariantRunner, tried: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
+    """The first tick that is bad on any variant, in the order in which variants are tried; why others could not be verified."""
     problems: list[str] = []
-    for number, side in enumerate(tried):
-        found = laboratory.search(side, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
+    for number, variant in enumerate(tried):
+        found = runner.search(variant, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
         if found.first_bad is not None:
             return found.first_bad, found.problems
         problems += found.problems
@@ -224,32 +223,32 @@ def _find_tick(laboratory: Laboratory, tried: list[Side], progress: Progress) ->
 
 
 def _state_before(
-    tape: Tape, factory: Factory | None, laboratory: Laboratory, sides: list[Side], tick: int
+    tape: Tape, factory: Factory | None, runner: VariantRunner, variants: list[Variant], tick: int
 ) -> Snapshot:
-    """The state at tick - 1, with the recorded hash: made here, or else on one of the sides."""
+    """The state at tick - 1, with the recorded hash: made here, or else on one of the variants."""
     cursor = Cursor(tape, make_simulation(tape, factory))
     try:
         cursor.seek(tick - 1)
         return cursor.state.snapshot()
     except MismatchError:
-        for side in (*sides, *(seeded(seed) for seed in SEEDS)):
-            found = laboratory.state(side, tick - 1)
+        for variant in (*variants, *(seeded(seed) for seed in SEEDS)):
+            found = runner.state(variant, tick - 1)
             if found is not None:
                 return found
-    raise SideFailedError(
+    raise VariantFailedError(
         f"tick {tick:,}: the state before it is not the recorded one either, on any side: an earlier tick is the "
         "first bad one (without --tick it is looked for)"
     )
 
 
 def _find_pair(
-    laboratory: Laboratory, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
-) -> tuple[list[Outcome], tuple[Outcome, Outcome] | None]:
-    """Run sides until two differ, the recorded one among them if possible; asked: or until the first ones are right."""
-    outcomes: list[Outcome] = []
+    runner: VariantRunner, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
+) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
+    """Run variants until two differ, the recorded one among them if possible; asked: or until the first ones are right."""
+    outcomes: list[VariantOutcome] = []
     chosen = None
-    for sides, starts in stages:
-        outcomes += laboratory.trace(sides, tick, before, starts)
+    for variants, starts in stages:
+        outcomes += runner.trace(variants, tick, before, starts)
         chosen = choose_pair(outcomes, recorded_hash)
         asked_and_right = asked and all(one.result == (recorded_hash, None) for one in outcomes)
         if chosen is not None or asked_and_right:
@@ -261,7 +260,11 @@ def _find_pair(
 
 
 def _explained(
-    tick: int, recorded_hash: int, outcomes: list[Outcome], pair: tuple[Outcome, Outcome], notes: list[str]
+    tick: int,
+    recorded_hash: int,
+    outcomes: list[VariantOutcome],
+    pair: tuple[VariantOutcome, VariantOutcome],
+    notes: list[str],
 ) -> Explanation:
     first, second = pair[0].step, pair[1].step
     assert first is not None
@@ -270,9 +273,9 @@ def _explained(
     if first.state is not None and second.state is not None:
         for name in dict.fromkeys([*first.state, *second.state]):
             both = [state[name] if name in state.layout.slots else None for state in (first.state, second.state)]
-            lanes = compare_lanes(both[0], both[1]) if both[0] is not None and both[1] is not None else None
-            if lanes is None or lanes.count:
-                fields.append(FieldOfTwo(name, lanes))
+            elements = compare_elements(both[0], both[1]) if both[0] is not None and both[1] is not None else None
+            if elements is None or elements.count:
+                fields.append(DifferingField(name, elements))
     alignment = Alignment(first.trace, second.trace)
     limits = {step.trace.limited for step in (first, second)} - {None}
     notes += sorted(map(str, limits))
@@ -281,17 +284,17 @@ def _explained(
 
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:
-    """All sides agree, and not with the tape: what the tape itself tells, and which lines have to do with that."""
-    present = next(outcome for outcome in explanation.sides if outcome.step is not None)
+    """All variants agree, and not with the tape: what the tape itself tells, and which lines have to do with that."""
+    present = next(outcome for outcome in explanation.variants if outcome.step is not None)
     assert present.step is not None
     assert explanation.tick is not None
     fields: list[FieldDifference] = []
-    known_tick, notes, place = None, list(explanation.notes), DesyncPlace()
+    known_tick, notes, place = None, list(explanation.notes), DesyncLocation()
     if present.step.state is not None:
         place = place_of(tape.frame(explanation.tick), present.step.state, present.step.phases)
         try:
             state_hash = present.step.state.hash()
-            if finding is None or finding.replayed.hash() != state_hash:  # The present side gives yet another state.
+            if finding is None or finding.replayed.hash() != state_hash:  # The present variant gives yet another state.
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 finding = find_desync(cursor, explanation.tick, state_hash)
             fields, known_tick = finding.differences, finding.compared_tick
@@ -299,14 +302,14 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
         except RecordingError as error:
             notes.append(f"what the next keyframe tells cannot be had: {error}")
     names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
-    writers: dict[Place, list[str]] = {}
+    writers: dict[SourceLocation, list[str]] = {}
     for record in present.step.trace.records:
         written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
         if written:
-            line = Place(record.path, record.line, record.function, "")
+            line = SourceLocation(record.path, record.line, record.function, "")
             kept = writers.setdefault(line, [])
             kept += [name[2:] for name in written if name[2:] not in kept]
-    sources = {line.path: Source(line.path) for line in writers}
+    sources = {line.path: SourceFile(line.path) for line in writers}
     told = [
         (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), kept) for line, kept in writers.items()
     ]

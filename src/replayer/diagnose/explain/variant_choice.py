@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from recorder.environment import describe_environment
-from replayer.diagnose.explain.variants import Outcome, Side
+from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 
 NEAR_TICKS = 1500  # So far back an instance is run up to the tick before other processes are tried.
@@ -18,13 +18,13 @@ _SEED = "PYTHONHASHSEED"
 _SWITCHES = (_SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
 _VERSIONS = ("python", "numpy", "machine", "system")
 
-Stage = tuple[list[Side], list[int | None]]  # Sides to run side by side, and from where their instances start.
+Stage = tuple[list[Variant], list[int | None]]  # Variants to run side by side, and from where their instances start.
 
 
-def first_sides(
+def first_variants(
     tape: Tape, environment: Mapping[str, str | None], code: str | None
-) -> tuple[Side, list[Side], list[str]]:
-    """The present side, the one that was asked for or recorded if it is another one, and what must be said of it."""
+) -> tuple[Variant, list[Variant], list[str]]:
+    """The present variant, the one that was asked for or recorded if it is another one, and what must be said of it."""
     recorded: dict[str, Any] = tape.meta.get("environment") or {}
     present = describe_environment()
     notes = [
@@ -44,16 +44,16 @@ def first_sides(
         }
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in asked.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
-    other = [Side(", ".join(words), asked, code)] if words else []
-    return Side("now") if environment or code is not None else _present_side(recorded), other, notes
+    other = [Variant(", ".join(words), asked, code)] if words else []
+    return Variant("now") if environment or code is not None else _present_variant(recorded), other, notes
 
 
-def seeded(seed: str) -> Side:
+def seeded(seed: str) -> Variant:
     """The present code and environment with a fixed seed of Python's hash."""
-    return Side(f"{_SEED}={seed}", {_SEED: seed})
+    return Variant(f"{_SEED}={seed}", {_SEED: seed})
 
 
-def stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[Stage]:
+def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterator[Stage]:
     """What to run, the cheapest first."""
     starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
     near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
@@ -70,7 +70,7 @@ def stages(tape: Tape, now: Side, others: list[Side], tick: int) -> Iterator[Sta
         yield [now], far
 
 
-def choose_pair(outcomes: list[Outcome], recorded_hash: int) -> tuple[Outcome, Outcome] | None:
+def choose_pair(outcomes: list[VariantOutcome], recorded_hash: int) -> tuple[VariantOutcome, VariantOutcome] | None:
     """Two that differ; the first gives the recorded state, if any does."""
     run = [outcome for outcome in outcomes if outcome.result is not None]
     right = [outcome for outcome in run if outcome.result == (recorded_hash, None)]
@@ -82,12 +82,12 @@ def choose_pair(outcomes: list[Outcome], recorded_hash: int) -> tuple[Outcome, O
     return (first, other) if first is not None and other is not None else None
 
 
-def _present_side(recorded: Mapping[str, Any]) -> Side:
+def _present_variant(recorded: Mapping[str, Any]) -> Variant:
     """The present environment; with another hash seed than the recorded one, if it leaves the seed to chance."""
     if _fixed_seed(recorded) is None or _fixed_seed(os.environ) is not None:
-        return Side("now")
+        return Variant("now")
     seed = "0" if recorded[_SEED] != "0" else SEEDS[0]
-    return Side(f"now, {_SEED}={seed}", {_SEED: seed})
+    return Variant(f"now, {_SEED}={seed}", {_SEED: seed})
 
 
 def _fixed_seed(environment: Mapping[str, Any]) -> str | None:

@@ -81,7 +81,7 @@ def _use_code(code: str | None) -> None:
 def _ensure_used(code: str, tape: Tape, factory: Factory | None) -> None:
     """Raise ValueError if no module comes from the other version of the code: the present one would be run for it."""
 
-    def look() -> dict[str, Any]:  # In a copy: this process is to make its simulations as that of another side does.
+    def look() -> dict[str, Any]:  # In a copy: this process is to make its simulations as that of another variant does.
         make_simulation(tape, factory)
         modules = list(sys.modules.items())
         return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}

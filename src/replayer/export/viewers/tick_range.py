@@ -38,7 +38,7 @@ Tell = Callable[[int], None]  # How many samples are done.
 
 
 @attrs.frozen
-class Wanted:
+class TickRangeRequest:
     """What is wanted of a tape.
 
     Attributes:
@@ -57,10 +57,10 @@ class Wanted:
     events_again: bool = False
 
 
-class Source:
+class TickRange:
     """A tape, and what is wanted of it."""
 
-    def __init__(self, tape: Tape, factory: Factory | None, wanted: Wanted) -> None:
+    def __init__(self, tape: Tape, factory: Factory | None, wanted: TickRangeRequest) -> None:
         """Look at what there is.
 
         Raises MissingTickError for ticks that are not on the tape, UsageError for a field that there is not, and as
