@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard
 
@@ -79,7 +81,11 @@ def explain(
     factory = factory_of(sim)
     with ready_tape(path):
         pass  # It is read anew on each side.
-    with progress_bar("looking for the bad tick", 100, quiet=as_json or tick is not None) as show, reading(path):
+    with (
+        progress_bar("looking for the bad tick", 100, quiet=as_json or tick is not None) as show,
+        reading(path),
+        redirect_stdout(sys.stderr),  # What the simulation prints is not part of the answer.
+    ):
         explanation = explain_tape(
             path,
             tick=tick,

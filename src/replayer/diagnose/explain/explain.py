@@ -161,7 +161,7 @@ def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> Verificat
     """Verify the tape in this process, which is the present variant. Raises VariantFailedError."""
     try:
         return verify_tape(case.tape.path, case.factory, progress=progress)
-    except SimulationFailedError as error:
+    except (SimulationFailedError, RuntimeError) as error:  # RuntimeError: a process of its own died in the step.
         raise VariantFailedError(" ".join(str(error).split())) from error
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,14 +13,19 @@ from typing import Any
 import attrs
 import pytest
 
+import replayer.commands.main
 from recorder import Recorder
 from replayer import verify_tape
-from replayer.diagnose.explain.explain import explain_tape
+from replayer.diagnose import explain_tape
+
+from oracle.command_lines import assert_one_line, run
+from project_paths import SOURCES
 
 pytestmark = pytest.mark.share(0.3)
 
 BAD_TICK = 28
 MODULE = """
+import os
 from sim import Field, Schema, State
 
 
@@ -33,6 +40,19 @@ class Plain:
 class LateEdit(Plain):
     def step(self, inputs):
         self.state["x"][:] += 2 if self.state["x"][0] == 27 else 1
+
+
+class Dying(Plain):
+    def step(self, inputs):
+        if self.state["x"][0] == 27:
+            os._exit(9)
+        super().step(inputs)
+
+
+class Talking(Plain):
+    def step(self, inputs):
+        print("a step", flush=True)
+        super().step(inputs)
 """
 # Python imports a module of this name when it starts: so the processes of the other sides count their forks, too.
 COUNTING = """
@@ -120,3 +140,22 @@ def test_a_finding_of_something_else_is_refused(module: Any) -> None:
     other = attrs.evolve(finding, expected_hash=finding.expected_hash ^ 1)
     with pytest.raises(ValueError, match="the finding is of a different tape"):
         explain_tape("late.tape", finding=other, sim="finding_sides:LateEdit", factory=module.LateEdit)
+
+
+@pytest.mark.usefixtures("module")
+def test_a_step_that_ends_its_process_is_one_line(capfd: Any) -> None:
+    """The search runs steps in processes of their own; the message is that of the one that died."""
+    assert run(replayer.commands.main.main, "explain late.tape --sim finding_sides:Dying") == 2
+    assert_one_line(capfd.readouterr(), "simulated ticks 20 to 30 died with exit code 9")
+
+
+@pytest.mark.usefixtures("module")
+def test_what_a_simulation_prints_is_no_part_of_the_answer() -> None:
+    """In a process of its own, whose standard output is a pipe that the steps' processes have, too."""
+    program = "import sys, replayer.commands.main as it; sys.argv[0] = 'replay'; it.main()"
+    command = [sys.executable, "-c", program, "explain", "late.tape", "--sim", "finding_sides:Talking", "--json"]
+    path = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
+    finished = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads(finished.stdout)["agrees"] is True
+    assert b"a step" in finished.stderr
