@@ -1,7 +1,7 @@
 """Explain a desync: run the one bad tick again on two variants that give different states, and say where they part.
 
-What the variants are is tried in order, until two of them differ: the present environment against the one that was asked
-for, or that was recorded; other processes and hash seeds; instances that ran from an earlier keyframe.
+The variants are tried in order, until two of them differ: the present environment against the one that was asked for,
+or that was recorded; other processes and hash seeds; instances that ran from an earlier keyframe.
 """
 
 from __future__ import annotations
@@ -106,26 +106,28 @@ def explain_tape(
     code: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Explanation:
-    """Explain a tick of a tape: the one that is given, or the one of a finding; else the first divergent tick is searched.
+    """Explain a tick of a tape: the one that is given, or that of a finding; else the first divergent tick is searched.
 
     finding: what verify_tape has found on this tape; nothing that it verified is verified again.
     sim: module:factory, which other processes can import; factory: what that names, or None for a registered world.
     environment, code: the other variant; what differs from the recorded environment by default.
 
-    Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the tape,
-    ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as make_simulation
-    does.
+    Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the
+    tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
+    make_simulation does.
     """
     with Tape(path) as tape, VariantRunner(Path(path), sim) as runner:
         now, others, notes = first_variants(tape, environment or {}, code)
         runner.warm_up([now, *others])
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
+        if tick is not None and tick < 0:
+            tick += tape.last_tick + 1
         if finding is not None:
             _ensure_finding_of(finding, tape, tick)
             return case.explain(finding.tick, finding)
         if tick is None:
             return _explain_first(case, progress)
-        return case.explain(tick + tape.last_tick + 1 if tick < 0 else tick)
+        return case.explain(tick)
 
 
 def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
@@ -151,7 +153,7 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
     if tick is not None:
         return case.explain(tick, problems=found)
     if explanation is not None:
-        note = f"verified in this process, tick {explanation.tick:,} has a different hash, and on no side: it differs by chance"
+        note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no side"
         return attrs.evolve(explanation, notes=[*explanation.notes, note])
     is_whole = report.ok and report.status == "intact" and not found
     return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_whole else report)
@@ -212,7 +214,7 @@ class _Case:
 
 
 def _find_tick(runner: VariantRunner, tried: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
-    """The first tick that is bad on any variant, in the order in which variants are tried; why others could not be verified."""
+    """The first tick that is bad on any variant, in the order of the variants; why others could not be verified."""
     problems: list[str] = []
     for number, variant in enumerate(tried):
         found = runner.search(variant, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
@@ -244,7 +246,7 @@ def _state_before(
 def _find_pair(
     runner: VariantRunner, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
 ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
-    """Run variants until two differ, the recorded one among them if possible; asked: or until the first ones are right."""
+    """Run variants until two differ, the recorded one among them if possible; asked: or until the first are right."""
     outcomes: list[VariantOutcome] = []
     chosen = None
     for variants, starts in stages:

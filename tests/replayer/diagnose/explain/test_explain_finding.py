@@ -159,3 +159,10 @@ def test_what_a_simulation_prints_is_no_part_of_the_answer() -> None:
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout)["agrees"] is True
     assert b"a step" in finished.stderr
+
+
+def test_a_difference_that_no_side_shows_is_noted(module: Any) -> None:
+    """Here another simulation is made than in the processes of the sides, as if this process diverged by chance."""
+    explanation = explain_tape("late.tape", sim="finding_sides:Plain", factory=module.LateEdit)
+    assert (explanation.tick, explanation.agrees) == (BAD_TICK, True)
+    assert explanation.notes[-1] == "tick 28 has a different hash when it is verified in this process, and on no side"
