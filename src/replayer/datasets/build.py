@@ -9,7 +9,6 @@ Invariant: a folder of the name that was asked for holds all files that its mani
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -23,16 +22,15 @@ import numpy as np
 
 from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, write_file
 from recorder.storage.atomic_folder import publish_folder
-from replayer.datasets.plan import Part, Source
+from replayer.datasets.manifest import MANIFEST, described_file
+from replayer.datasets.plan import DatasetPart, TapeInput
 from replayer.datasets.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.stores.store_formats import Store
 from replayer.datasets.worker import RECORDS, FileRecord, PartRecord, Task
 from replayer.playback.sampled_states import Missing
 
-MANIFEST = "manifest.json"
 UNFINISHED_SUFFIX = ".unfinished"
-FORMAT_VERSION = 1
 
 
 class Building:
@@ -152,15 +150,8 @@ def assembled(
     return built
 
 
-def described_file(folder: Path, path: Path) -> dict[str, Any]:
-    """What the manifest says of a file below folder."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": digest}
-
-
 def table_of(
-    table: str, records: Sequence[PartRecord], parts: Sequence[Part], sources: Sequence[Source]
+    table: str, records: Sequence[PartRecord], parts: Sequence[DatasetPart], sources: Sequence[TapeInput]
 ) -> dict[str, Any]:
     """What the manifest says of a table of columns. Raises ExtractionError if parts have other columns."""
     told = [record for record in records if table in record.files]

@@ -17,6 +17,7 @@ from sim.kernel.merkle_tree import BLOCK_BYTES
 from sim.kernel.schema import COUNTS_FIELD, Slot, Table
 from sim.kernel.state import Snapshot, view_rows
 
+SIDES = ("first", "second")  # What two tapes or dumps are called where they are shown.
 ROWS_SHOWN = 8  # Of each field that differs; the dump has them all.
 
 

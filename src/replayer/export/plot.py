@@ -15,7 +15,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
 
 from recorder.storage.atomic_file import write_file
-from replayer.diagnose.compare.spread import Anatomy
+from replayer.diagnose.compare.spread import DifferenceSpread
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -107,23 +107,23 @@ def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
     return figure
 
 
-def draw_difference(anatomy: Anatomy, title: str) -> Figure:
+def draw_difference(spread: DifferenceSpread, title: str) -> Figure:
     """How many rows of each field differ at each tick, fields in the order in which they begin to."""
-    fields, ticks = anatomy.counts.shape
+    fields, ticks = spread.counts.shape
     figure = Figure(figsize=(9.0, 1.6 + 0.28 * fields), layout="constrained")
-    figure.suptitle(f"{title}: {anatomy.course} from tick {anatomy.first_tick:,}")
+    figure.suptitle(f"{title}: {spread.trend} from tick {spread.first_tick:,}")
     axes = figure.add_subplot()
-    shown = np.ma.masked_equal(anatomy.counts, 0)
-    extent = (anatomy.first_tick - 0.5, anatomy.first_tick + ticks - 0.5, fields - 0.5, -0.5)
+    shown = np.ma.masked_equal(spread.counts, 0)
+    extent = (spread.first_tick - 0.5, spread.first_tick + ticks - 0.5, fields - 0.5, -0.5)
     image = axes.imshow(
         shown,
         aspect="auto",
         interpolation="nearest",
-        norm=LogNorm(1, max(10, int(anatomy.counts.max(initial=0)))),
+        norm=LogNorm(1, max(10, int(spread.counts.max(initial=0)))),
         cmap="viridis",
         extent=extent,
     )
-    axes.set_yticks(range(fields), anatomy.fields, fontsize="x-small")
+    axes.set_yticks(range(fields), spread.fields, fontsize="x-small")
     axes.set_xlabel("tick")
     figure.colorbar(image, ax=axes, label="rows that differ")
     return figure

@@ -25,6 +25,7 @@ from recorder.format.segments.index import Entry
 from recorder.format.segments.segment_contents import Damage
 from recorder.format.segments.segment_reader import Segment
 from recorder.storage.open_tape import OpenTape, is_locked
+from replayer.html_renderers import RenderedAsHtml
 from replayer.tape.seal_check import check_seals
 from replayer.tape.stored_events import event_blocks, missing_event_ticks, stored_events
 from sim.kernel.state import Snapshot
@@ -33,7 +34,7 @@ Mode = Literal["salvage", "prefix", "strict"]
 STOPPED_EARLY = "the recording stopped before its first keyframe was written"
 
 
-class Tape:
+class Tape(RenderedAsHtml):
     """One tape, open for reading; a context manager.
 
     It is what was on the disk when it was opened; ``refresh`` looks again.
@@ -289,11 +290,6 @@ class Tape:
         self.assembled = self._files.assemble_again(believe_index=False)
         self.recording = self.assembled.recording
         return _entries_of(before) != _entries_of(self.recording)
-
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import tape_html  # noqa: PLC0415 - only notebooks ask for it
-
-        return tape_html(self)
 
     # --- closing
 

@@ -12,8 +12,7 @@ from recorder.errors import CorruptError
 from recorder.session.lockstep import RUN_NAME, TREE_NAME, write_tree
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.desync.finding import Finding
-from replayer.desync.state_diff import FieldDifference, compare_states
-from replayer.diagnose.compare.tape_diff import SIDES
+from replayer.desync.state_diff import SIDES, FieldDifference, compare_states
 from replayer.tape.tape import Tape
 from sim.kernel.merkle_tree import MerkleTree, find_differing_leaves
 from sim.kernel.state import Snapshot
