@@ -31,10 +31,11 @@ from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, exa
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
 from recorder.processes.parent_death import end_with_parent
+from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import course_of
 from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, course_of_job, job_of, run_many
 from recorder.scenarios.run_scenario import raced_inputs
-from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
+from recorder.session.recorder import Recorder
 from recorder.session.session import exception_text
 from recorder.settings import TICKS_MAX
 from sim.kernel.registry import ConfigError, find_world

@@ -34,12 +34,13 @@ from recorder.format.recording.assembly import Assembled, Source, assemble
 from recorder.format.segments.segment_contents import NoTapeError, hop
 from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.segments.segment_reader import Segment
+from recorder.recording_options import RecordingOptions
 from recorder.reopen.preconditions import ensure_first_file, ensure_same_fields, ensure_sound, settings_of
 from recorder.reopen.state_check import Prover
-from recorder.session.change_source import ChangeTracking, find_source
+from recorder.session.change_source import find_source
 from recorder.session.recorder import Recorder
 from recorder.session.session import Resumed, Session, encode_small, meta_maker
-from recorder.settings import Settings
+from recorder.settings import ChangeTracking
 from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
@@ -238,7 +239,7 @@ def _run(tick: int, what: str, action: Callable[..., object], *arguments: Any) -
 
 
 def _open_for_writing(
-    files: Files, ios: dict[int, IO], assembled: Assembled, settings: Settings
+    files: Files, ios: dict[int, IO], assembled: Assembled, settings: RecordingOptions
 ) -> tuple[Session, str | None]:
     segment = assembled.recording.segments[-1]
     io, contents = ios[segment.number], segment.contents

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from recorder.exit_codes import UsageError
+from recorder.recording_options import RecordingOptions
 from recorder.runs.input_source import course_of
 from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_checkpoint
 from recorder.scenarios.start import begin_tape
@@ -82,7 +83,7 @@ def run_with_scenario(
 
     simulation: at tick 0. scenario: what stands under ``scenario`` in a file. inputs: what the roles send; nothing
     without. start: a checkpoint of the same scenario to go on from; the result is then that of the rest, whose steps are
-    numbered as in a whole run. settings: for the Recorder. watch: called at each tick, the first one included; it must
+    numbered as in a whole run. settings: for the Recorder, see RecordingOptions. watch: called at each tick, the first one included; it must
     change nothing.
 
     Raises ConfigError for what the scenario cannot be, TypeError for what is no simulation, ValueError for a checkpoint
@@ -97,7 +98,8 @@ def run_with_scenario(
     tick = resume_checkpoint(start, staged) if start is not None else 0
     if tick > last_tick:
         raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {last_tick}")
-    recorder = begin_tape(tape, staged, start, {**(settings or {}), "notes": notes}) if tape is not None else None
+    options = RecordingOptions(**{**(settings or {}), "notes": notes})
+    recorder = begin_tape(tape, staged, start, options) if tape is not None else None
     return plan.run(tick, recorder, watch or (lambda *_: None))
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
+from recorder.settings import ChangeTracking
 from sim.kernel.changes.row_changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.changes.tick_changes import TICK_SOURCES, TickSource
 from sim.kernel.simulation import ArenaOfSaved
 from sim.kernel.state import State
-
-ChangeTracking = Literal["auto", "marks", "scan", "pages", "audit"]
 
 
 @attrs.frozen

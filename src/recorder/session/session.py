@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,8 +16,8 @@ from recorder.format.blocks.file_header import RUN_ID_BYTES, features_of, make_f
 from recorder.format.digests import new_digest
 from recorder.format.limits import META_BYTES_MAX
 from recorder.format.segments.segment_encoder import SegmentEncoder
+from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import PhaseBlame
-from recorder.settings import MODES, Mode, Settings
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import Files
 from recorder.writer.journal import Journal
@@ -30,7 +30,6 @@ from sim.kernel.registry import Origin
 from sim.kernel.simulation import events_of, inner_of, tells_unasked
 from sim.kernel.state import Snapshot
 
-LATER = {"seek_budget_ms": None, "hashes": "states"}  # Settings that older programs do not know: named if they differ.
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
 
 
@@ -48,7 +47,7 @@ class Session:
 
     files: Files
     log: SegmentedLog
-    settings: Settings
+    settings: RecordingOptions
     run_id: bytes
     described: dict[str, Any]
     tick: int
@@ -71,24 +70,14 @@ class Resumed:
     journal_ticks: int
 
 
-def describe(
-    simulation: object,
-    adapted: Any,
-    settings: Settings,
-    notes: Mapping[str, Any] | None,
-    *,
-    mode: Mode = "events",
-    events: bool | None = None,
-) -> dict[str, Any]:
+def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> dict[str, Any]:
     """META: what a reader needs to build the simulation again and to judge a difference.
 
-    mode: "events" or "changes". events: whether they are to be recorded; None leaves it to the simulation.
+    settings: with the hashes chosen.
 
-    Raises ValueError if it has none to tell, or changes that a tape cannot hold; TypeError for another value.
+    Raises ValueError for events of a simulation that has none, or changes that a tape cannot hold.
     """
-    if mode not in MODES:
-        raise ValueError(f'mode={mode!r}: "events" or "changes" was expected')
-    if mode == "changes":
+    if settings.mode == "changes":
         ensure_changes_fit(adapted.state.layout)
     origin = getattr(adapted, "origin", None)
     scenario = getattr(adapted, "scenario", None)
@@ -99,18 +88,15 @@ def describe(
         "world": origin.described() if isinstance(origin, Origin) else None,
         **({"scenario": dict(scenario)} if scenario is not None else {}),
         "simulation": adapter["class"] if adapter is not None else f"{named.__module__}.{named.__qualname__}",
-        "mode": mode,
+        "mode": settings.mode,
         **({"level": level.value} if adapter is not None or level is not Level.EXACT else {}),
         **({"adapter": adapter} if adapter is not None else {}),
         "hash": HASH_NAME,
         "random": GENERATOR_NAME,
-        "settings": {
-            key: value for key, value in attrs.asdict(settings).items() if key not in LATER or value != LATER[key]
-        },
-        "notes": dict(notes or {}),
+        "settings": settings.to_meta(),
+        "notes": dict(settings.notes or {}),
     }
-    if not isinstance(events, bool | None):
-        raise TypeError(f"events={events!r}: True, False or None was expected")
+    events = settings.events
     if events_of(adapted) is not None:
         described["event_stream"] = tells_unasked(adapted) if events is None else events
     elif events:
@@ -159,13 +145,12 @@ def new_session(
     files: Files,
     path: str | os.PathLike[str],
     described: dict[str, Any],
-    settings: Settings,
+    settings: RecordingOptions,
     baseline: Snapshot,
-    run_id: bytes | None,
 ) -> Session:
     """The files of a new tape that begins with a state. Raises as create_session does, TypeError or ValueError."""
     meta = encode_small(described, "the description of the world")
-    run_id = run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
+    run_id = settings.run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
     try:
         header = make_file_header(run_id, 0, 0, features_of(described))
         return create_session(files, SegmentEncoder(header, meta), described, settings)
@@ -174,7 +159,9 @@ def new_session(
         raise
 
 
-def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: Settings) -> Session:
+def create_session(
+    files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: RecordingOptions
+) -> Session:
     """The files of a new tape, with header and META in the first. Raises OSError; nothing is left behind then."""
     io = files.create(0)
     try:
