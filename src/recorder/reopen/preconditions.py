@@ -11,6 +11,7 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.assembly import Assembled
 from recorder.recording_options import RecordingOptions
 from recorder.storage.file_names import tape_of_segment
+from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.schema import COUNTS_FIELD, Slot
 from sim.kernel.simulation import ArenaOfSaved, Simulation
 from sim.kernel.state import Snapshot
@@ -84,7 +85,7 @@ def ensure_same_fields(simulation: Simulation, snapshot: Snapshot) -> None:
     """
     if isinstance(simulation, ArenaOfSaved):
         return  # Its fields are what it saves, and may be others at each tick.
-    if getattr(simulation, "adapter", None) is not None:
+    if hook(simulation, HasAdapter) is not None:
         return  # What it is laid out like is a part of its state, and the load refuses what does not fit.
     recorded, present = snapshot.layout.slots, simulation.state.layout.slots
     other = sorted((recorded.keys() ^ present.keys()) - {COUNTS_FIELD})

@@ -44,8 +44,9 @@ from recorder.settings import ChangeTracking
 from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
+from sim.kernel.hooks import ensure_hooks
 from sim.kernel.registry import find_world
-from sim.kernel.simulation import Simulation, restore
+from sim.kernel.simulation import Simulation, inner_of, restore
 from sim.scenario.wrap import restage
 
 PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
@@ -95,6 +96,7 @@ def resume_in(
             restage(simulation, assembled.meta.get("scenario")) if simulation is not None else make_world(assembled)
         )
         find_source(adapted, changes)
+        ensure_hooks(inner_of(adapted))
         keyframe_tick = restore_last_tick(assembled, adapted, progress)
         if begun is not None:
             _take_away(files, ios.pop(begun), begun)

@@ -19,9 +19,10 @@ from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_check
 from recorder.scenarios.start import begin_tape
 from recorder.session.recorder import Recorder
 from recorder.session.session import exception_text
+from sim.kernel.hooks import CanEnd, ReportsProgress, hook
 from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError
-from sim.kernel.simulation import end_of, inner_of
+from sim.kernel.simulation import inner_of
 from sim.kernel.state import State
 from sim.scenario.config.identity import scenario_hash
 from sim.scenario.config.load import load_scenario
@@ -127,11 +128,12 @@ class _Plan:
         error: str | None = None
         watch(tick, self.staged)
         step = recorder.step if recorder is not None else self.staged.step
+        ends = hook(self.staged, CanEnd)
         with ExitStack() as stack:
             if recorder is not None:
                 stack.enter_context(recorder)
             inputs_at = stack.enter_context(raced_inputs(self.staged, self.inputs or (lambda *_: None)))
-            while tick < self.last_tick and end_of(self.staged) is None:
+            while tick < self.last_tick and (ends is None or ends.ended() is None):
                 given = inputs_at(tick + 1, self.staged.state)
                 try:
                     step(given)
@@ -149,7 +151,7 @@ class _Plan:
     def _result(
         self, events: list[tuple[int, Event]], tick: int, before: tuple[str, ...], error: str | None
     ) -> ScenarioResult:
-        progress = getattr(inner_of(self.staged.inner), "progress", None)
+        reports = hook(inner_of(self.staged.inner), ReportsProgress)
         return fold_events(
             events,
             name=self.config.name,
@@ -159,7 +161,7 @@ class _Plan:
             steps=self.last_tick + 1,
             final_tick=tick,
             final_hash=f"{self.staged.state.hash():016x}",
-            progress=progress() if progress is not None else None,
+            progress=reports.progress() if reports is not None else None,
             violated_before=before,
             checkpoints=tuple(str(one.path) for one in self.checkpoints.written),
             checkpoint_error=self.checkpoints.error,

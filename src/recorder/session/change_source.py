@@ -11,6 +11,7 @@ import attrs
 from recorder.settings import ChangeTracking
 from sim.kernel.changes.row_changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.changes.tick_changes import TICK_SOURCES, TickSource
+from sim.kernel.hooks import marks_its_writes
 from sim.kernel.simulation import ArenaOfSaved
 from sim.kernel.state import State
 
@@ -46,7 +47,7 @@ def find_source(simulation: Any, changes: ChangeTracking) -> Sources:
 
 def _choose(simulation: Any) -> Sources:
     """Marks if there are; else pages, if the state is large, or becomes so, and the kernel tells; else a scan."""
-    if getattr(simulation, "marks_writes", False):
+    if marks_its_writes(simulation):
         return _SOURCES["marks"]
     if isinstance(simulation, ArenaOfSaved):  # Its arena is written anew at each step.
         return _SOURCES["scan"]

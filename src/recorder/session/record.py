@@ -11,6 +11,7 @@ from recorder.session.recorder import Recorder
 from sim.adapters.interface.adapt import adapt, adapter_of
 from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.exactness import Level
+from sim.kernel.hooks import CanRehearse, hook
 
 # A program records its own simulation here, often by hand: it is to cost the steps little, and to survive a kill mostly.
 DEFAULTS: OptionArguments = {"durability": "block", "blame": "none"}
@@ -41,9 +42,9 @@ def record(
     then), and what Recorder raises.
     """
     simulation = adapt(subject, what, level=level, trust=trust, ignore=ignore)
-    rehearse = getattr(simulation, "rehearse", None)
-    if rehearse is not None:
-        rehearse()  # What comes up only after some steps is told before anything is written.
+    rehearsing = hook(simulation, CanRehearse)
+    if rehearsing is not None:
+        rehearsing.rehearse()  # What comes up only after some steps is told before anything is written.
     arguments: OptionArguments = {**DEFAULTS, **options}
     tape = Recorder(path, simulation, **arguments)
     if not quiet:

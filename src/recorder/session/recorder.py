@@ -44,8 +44,9 @@ from recorder.storage.tape_files import TapeFiles
 from recorder.writer.jobs import RecorderStatistics
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
+from sim.kernel.hooks import ensure_hooks
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, as_simulation
+from sim.kernel.simulation import Simulation, as_simulation, inner_of
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Recorder(ShownInNotebooks):
     def _create(self, path: str | os.PathLike[str], simulation: Any, options: RecordingOptions) -> None:
         ensure_path(path)
         adapted = as_simulation(simulation)
+        ensure_hooks(inner_of(adapted))
         sources = find_source(adapted, options.changes)
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         baseline = adapted.state.snapshot()

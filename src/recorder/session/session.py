@@ -25,6 +25,7 @@ from recorder.writer.writer import Writer
 from sim.kernel.counter_rng import GENERATOR_NAME
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hashing import HASH_NAME
+from sim.kernel.hooks import HasAdapter, HasOrigin, HasScenario, hook
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
 from sim.kernel.simulation import events_of, inner_of, tells_unasked
@@ -79,8 +80,9 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
     """
     if settings.mode == "changes":
         ensure_changes_fit(adapted.state.layout)
-    origin = getattr(adapted, "origin", None)
-    scenario = getattr(adapted, "scenario", None)
+    from_world, staged = hook(adapted, HasOrigin), hook(adapted, HasScenario)
+    origin = from_world.origin if from_world is not None else None
+    scenario = staged.scenario if staged is not None else None
     adapter, level = _adapter_of(adapted), level_of(adapted)
     # A scenario is around something that has a name; an empty one is one, too: its fields are in the state.
     named = type(inner_of(adapted.inner) if scenario is not None else simulation)
@@ -111,8 +113,12 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
 
 def _adapter_of(adapted: Any) -> dict[str, Any] | None:
     """What an adapter says for META, of a simulation with an arena or in the save/load form."""
-    told = getattr(adapted, "adapter", None) or getattr(inner_of(adapted), "adapter", None)
-    return told if isinstance(told, dict) else None
+    for one in (adapted, inner_of(adapted)):
+        found = hook(one, HasAdapter)
+        told: Any = found.adapter if found is not None else None
+        if told:
+            return told if isinstance(told, dict) else None
+    return None
 
 
 def meta_maker(described: dict[str, Any]) -> Callable[[int, int], bytes]:
