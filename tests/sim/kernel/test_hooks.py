@@ -12,6 +12,7 @@ import pytest
 
 import recorder
 from recorder import Recorder
+from replayer import Tape
 from sim import Field, Schema, State
 from sim.kernel import hooks
 from sim.kernel.hooks import (
@@ -166,6 +167,8 @@ def test_members_of_a_simulation_that_saves_are_checked(tmp_path: Path) -> None:
 def test_what_can_be_called_or_is_the_simulations_own_is_recorded(tmp_path: Path, name: str, value: Any) -> None:
     with Recorder(tmp_path / "run.tape", with_member(name, value)) as tape:
         tape.step()
+    with Tape(tmp_path / "run.tape") as found:
+        assert found.last_tick == 1
 
 
 def test_a_method_that_does_not_tell_its_parameters_is_taken() -> None:
