@@ -217,5 +217,5 @@ def test_a_race_orders_the_roles_that_the_scheduler_picks(race: list[str]) -> No
 
     assert events(2, {"race": race}) == (race or ["A.0", "A.1"])
     assert events(1, {"race": race}) == events(1, None) == ["A.0"]
-    with pytest.raises(ValueError, match="race: expected one of the roles A.0, B.0, A.1, B.1, got 'C'"):
+    with pytest.raises(ValueError, match=r"race: expected one of the roles A\.0, B\.0, A\.1, B\.1, got 'C'"):
         events(1, {"race": ["C"]})
