@@ -20,6 +20,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from recorder.processes.fork_pool import ForkPool
 from replayer.datasets.columns import Block, Shape, shape_of
 from replayer.datasets.extract import list_tapes, make_task
 from replayer.datasets.plan import Part, Source, look_at, make_parts, open_source
@@ -114,7 +115,7 @@ def samples(
         raise ExtractionError("long: a row is a sample here; the long form is for files, see extract")
     # Outcomes take the last state of each tape, which is simulated for that; of states nobody asks for them.
     looking = request if order.gives(OUTCOME) else attrs.evolve(request, tables=("states",))
-    looked = look_at(paths, looking, world, jobs, lambda _: None)
+    looked = look_at(paths, looking, world, ForkPool(jobs), lambda _: None)
     sources = looked.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):
