@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
-from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_worker, starting, work_on
+from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_worker, join_worker, starting, work_on
 
 
 @attrs.frozen
@@ -75,7 +75,7 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
         """Start none."""
 
     def _release(self, worker: Worker) -> None:
-        self._join(worker)
+        join_worker(self._workers, worker)
 
 
 def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work
-from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_worker, starting, work_on
+from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_worker, join_worker, starting, work_on
 
 
 @attrs.frozen
@@ -85,7 +85,7 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
             try:
                 worker.pipe.send(task[1])
             except OSError:  # It died while it had no item, which is no fault of this one.
-                self._join(worker)
+                join_worker(self._workers, worker)
             except Exception as error:  # noqa: BLE001 - of pickling, before anything was sent
                 self._arrived.append(Outcome(task[0], error=error))
                 idle.append(worker)

@@ -3,7 +3,8 @@
 Invariants:
     1. A worker has at most one item, so that its death is the outcome of that item and no other.
     2. An outcome that was received is given once, by __next__ or by cancel: an interrupt does not come in between.
-    3. No process is left behind: each is joined when it ended, and cancel kills and joins all others.
+    3. No process is left behind: each is joined when it ended; cancel kills and joins all others, and so does the end of
+       this process, or of the last reference to the submission, where the caller has not cancelled.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
+from multiprocessing.util import Finalize
 from typing import Any, Generic, Self
 
 import attrs
@@ -63,6 +65,8 @@ class PipedSubmission(ABC, Generic[Item, Result]):
         self._on_progress = on_progress
         self._workers: dict[Connection, Worker] = {}
         self._arrived: deque[Outcome[Result]] = deque()
+        # At the end of this process multiprocessing waits for its children, and a worker that waits for items never ends.
+        Finalize(self, _kill_all, [self._workers], exitpriority=0)
 
     @abstractmethod
     def _feed(self) -> None:
@@ -98,10 +102,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
             for pipe, worker in list(self._workers.items()):
                 while worker.task is not None and pipe.poll():
                     self._receive(worker, None)
-            for worker in self._workers.values():
-                worker.process.kill()
-            for worker in list(self._workers.values()):
-                self._join(worker)
+            _kill_all(self._workers)
             arrived = list(self._arrived)
             self._arrived.clear()
         return arrived
@@ -110,16 +111,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
         for worker in self._workers.values():
             worker.pipe.close()  # Its own end says so.
         for worker in list(self._workers.values()):
-            self._join(worker)
-
-    def _join(self, worker: Worker) -> int | None:
-        """Wait until it has ended; its exit code."""
-        worker.process.join()
-        exit_code = worker.process.exitcode
-        del self._workers[worker.pipe]
-        worker.pipe.close()
-        worker.process.close()
-        return exit_code
+            join_worker(self._workers, worker)
 
     def _receive(self, worker: Worker, on_progress: OnProgress | None) -> None:
         """Take one message of a worker that has an item."""
@@ -129,11 +121,15 @@ class PipedSubmission(ABC, Generic[Item, Result]):
             try:
                 message = worker.pipe.recv()
             except EOFError:
-                self._arrived.append(Outcome(index, error=WorkerDiedError(self._name(item), self._join(worker))))
+                self._arrived.append(
+                    Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
+                )
                 return
             except OSError:  # It died while it sent a message; if it did not, nothing more of it can be understood.
                 worker.process.kill()
-                self._arrived.append(Outcome(index, error=WorkerDiedError(self._name(item), self._join(worker))))
+                self._arrived.append(
+                    Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
+                )
                 return
             except Exception as error:  # noqa: BLE001 - a result that cannot be made again from its pickle
                 message = _Failed(error, None)
@@ -144,6 +140,23 @@ class PipedSubmission(ABC, Generic[Item, Result]):
                 return
         if on_progress is not None:
             on_progress(index, message)
+
+
+def join_worker(workers: dict[Connection, Worker], worker: Worker) -> int | None:
+    """Wait until a worker has ended, and take it out; its exit code."""
+    worker.process.join()
+    exit_code = worker.process.exitcode
+    del workers[worker.pipe]
+    worker.pipe.close()
+    worker.process.close()
+    return exit_code
+
+
+def _kill_all(workers: dict[Connection, Worker]) -> None:
+    for worker in workers.values():
+        worker.process.kill()
+    for worker in list(workers.values()):
+        join_worker(workers, worker)
 
 
 def _outcome(index: int, message: _Done | _Failed) -> Outcome[Any]:

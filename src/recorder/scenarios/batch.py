@@ -296,6 +296,8 @@ class _Batch:
 
     def run_in(self, pool: Pool, again: Pool) -> None:
         """Run all that wait, and in again those whose worker died. Those that the pool does not take wait on."""
+        if not self._waiting:
+            return
         died = self._run(pool, self._waiting, self.keep)
         for job in sorted(died, key=lambda job: job.index):
             if job.tape is not None and job.index in self._own:
