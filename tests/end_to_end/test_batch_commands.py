@@ -233,15 +233,15 @@ def test_without_their_packages_pictures_and_tables_are_named(
     """A batch is done without its picture, and says so; a table or a picture that was asked for is exit code 2."""
     for name in ("matplotlib", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
-    for name in ("replayer.plot", "matplotlib.figure"):
+    for name in ("replayer.export.plot", "matplotlib.figure"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
-    assert run(recorder.cli.main, BATCH) == 0
+    assert run(recorder.commands.main.main, BATCH) == 0
     said = capsys.readouterr().out
     assert missing_package("  drawing survival curves", "matplotlib", "plot") in said.splitlines()
     assert "pip install 'matplotlib>=3.8'" in said
     tape = "runs/run-00000.tape"
-    assert run(replayer.cli.main, f"export {tape} --events -o events.parquet") == 2
+    assert run(replayer.commands.main.main, f"export {tape} --events -o events.parquet") == 2
     assert_one_line(capsys.readouterr(), missing_package("writing Parquet", "pyarrow", "parquet"))
-    assert run(replayer.cli.main, f"plot {tape} -o curves.png") == 2
+    assert run(replayer.commands.main.main, f"plot {tape} -o curves.png") == 2
     assert_one_line(capsys.readouterr(), missing_package("drawing", "matplotlib", "plot"))

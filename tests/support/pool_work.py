@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
+
+from waiting import wait_until
 
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import OnProgress, Outcome, Pool, Report, WorkerDiedError
@@ -19,21 +20,12 @@ from recorder.processes.spawn_pool import SpawnPool
 
 from small_worlds import Walkers
 
-WAIT_S = 30.0
 POOLS: dict[str, Callable[[int], Pool]] = {"fork": ForkPool, "spawn": SpawnPool}
 
 
 def named(item: Any) -> str:
     """A name for an item."""
     return f"had {item}"
-
-
-def wait_for(path: Path) -> None:
-    """Until there is such a file."""
-    end_s = time.monotonic() + WAIT_S
-    while not path.exists():
-        assert time.monotonic() < end_s, path
-        time.sleep(0.005)
 
 
 def double(item: Any, _: Report) -> Any:
@@ -49,7 +41,7 @@ def process_id(_: Any, __: Report) -> int:
 def first_waits(go: Path, item: int, _: Report) -> int:
     """Item 0 ends when there is a file go."""
     if item == 0:
-        wait_for(go)
+        wait_until(go.exists)
     return item
 
 
@@ -96,24 +88,25 @@ def wait_for_ever(folder: Path, item: int, _: Report) -> None:
     (folder / f"{item}.begun").write_text(str(os.getpid()))
     (folder / f"{item}.begun").rename(folder / f"{item}.pid")
     while True:
-        time.sleep(WAIT_S)
+        signal.pause()
 
 
 def report_until_seen(seen: Path, item: int, report: Report) -> int:
     """Report 7 until the parent has heard of it."""
-    end_s = time.monotonic() + WAIT_S
-    while not seen.exists():
-        assert time.monotonic() < end_s
+
+    def is_seen() -> bool:
         report(7)
-        time.sleep(0.005)
+        return seen.exists()
+
+    wait_until(is_seen)
     return item
 
 
 def processes_of(folder: Path, count: int) -> list[int]:
     """The workers that wait for ever, when all of them do."""
-    for item in range(count):
-        wait_for(folder / f"{item}.pid")
-    return [int((folder / f"{item}.pid").read_text()) for item in range(count)]
+    paths = [folder / f"{item}.pid" for item in range(count)]
+    wait_until(lambda: all(path.exists() for path in paths))
+    return [int(path.read_text()) for path in paths]
 
 
 class Wrong(Walkers):

@@ -19,6 +19,7 @@ import numpy as np
 import pool_work
 import pytest
 from pool_work import POOLS, InProcessPool, named, processes_of
+from waiting import wait_until
 
 from recorder.processes.executor_pool import ExecutorPool
 from recorder.processes.fork_call import in_a_copy
@@ -192,14 +193,12 @@ def test_workers_end_with_the_parent(kind: str, number: signal.Signals, tmp_path
     with subprocess.Popen(command, cwd=SUPPORT, stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
             workers = processes_of(tmp_path, 2)
-            start_s = time.monotonic()
             if number == signal.SIGINT:
                 os.killpg(process.pid, number)
             else:
                 process.send_signal(number)
             assert process.wait(SOON_S) == (130 if number == signal.SIGINT else -number)
-            while not all(map(is_dead, workers)):
-                assert time.monotonic() - start_s < SOON_S
+            wait_until(lambda: all(map(is_dead, workers)), SOON_S)
             assert process.stderr is not None
             assert process.stderr.read() == b""
         finally:

@@ -11,7 +11,6 @@ Invariants:
 
 from __future__ import annotations
 
-import enum
 import math
 import warnings
 from collections.abc import Iterable, Sequence
@@ -104,7 +103,7 @@ class CapturedState:
         self._moves: dict[tuple[str, str], int] = {}  # How often each was seen to move; what moves often is restless.
         self._steps = 0
         self._constants = b""
-        self._last_encoded: dict[tuple[str, str], bytes] = {}  # Of what may move in the rest.
+        self._moving_written = b""
         self.structure, self.objects = self._surveyor.survey(self._layers, None)
         self._lay_out()
 
@@ -152,25 +151,11 @@ class CapturedState:
         packer = self._packer
         if not packer.pack(steps):
             self._refresh()
-            return
-        moved = [key for key in packer.moving_rest if not self._is_as_it_was(key)]
-        if moved and not self._write_rest():
-            return
-        if self._trusted:
+        elif (not self._moving_rest or self._write_rest()) and self._trusted:
             self._write_blob(TRUSTED, self._pickled())
+        # After a refresh, too: in a run that was loaded there may be none at this step.
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
             self._check_constants()
-
-    def _is_as_it_was(self, key: tuple[str, str]) -> bool:
-        value = vars(self.objects[key[0]]).get(key[1])
-        try:
-            encoded = encode_value(value.name if isinstance(value, enum.Enum) else value)
-        except TypeError:
-            return False
-        if self._last_encoded.get(key) == encoded:
-            return True
-        self._last_encoded[key] = encoded
-        return False
 
     def pack_anew(self) -> None:
         """The same after looking at everything anew, whatever has moved. Raises NotCapturedError."""
@@ -179,12 +164,19 @@ class CapturedState:
 
     def _write_rest(self) -> bool:
         """Write the blob of all other values; False if there is something new among them, which is written then, too."""
+        packer = self._packer
         try:
-            encoded = self._encoded_rest()
-        except (TypeError, KeyError, AttributeError):
+            # All together: one by one they would look the same when only what they share has changed.
+            moving = self._encoded(self._moving_rest)
+            if moving == self._moving_written:
+                return True
+            encoded = self._encoded(self._rest)
+        except (TypeError, KeyError):
             self._refresh()
             return False
         self._write_blob(REST, encoded)
+        if self._packer is packer:  # Another one may see other attributes as moving.
+            self._moving_written = moving
         return True
 
     def _write_blob(self, name: str, content: bytes) -> None:
@@ -198,8 +190,8 @@ class CapturedState:
 
     def _refresh(self) -> None:
         """Look at everything anew. Raises NotCapturedError."""
-        before = self._learn(self._note_what_moved())
-        structure, self.objects = self._surveyor.survey(self._layers, before)
+        replaced = self._note_what_moved()
+        structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced))
         if structure.encode() == self.structure.encode():
             self.structure = structure
             self._find_all()
@@ -207,6 +199,9 @@ class CapturedState:
             self._write_everything()
             return
         self._refuse_new_unknowns(structure)
+        changed = self._changed_constants(replaced)
+        if changed:  # Otherwise the new arena would take them for what they had always been.
+            structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced | changed))
         self.structure = structure
         self._lay_out()
 
@@ -253,24 +248,30 @@ class CapturedState:
         )
 
     def _check_constants(self) -> None:
+        moved = self._changed_constants(set())
+        if moved:
+            self.structure, self.objects = self._surveyor.survey(self._layers, self._learn(moved))
+            self._lay_out()
+
+    def _changed_constants(self, replaced: set[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which of the large containers have changed in place, of which the user is warned. Raises NotCapturedError."""
+        names = {full: key for full, key in self._constant_names.items() if key not in replaced}
         try:
-            if self._encoded_constants() == self._constants:
-                return
+            if not replaced and self._encoded_constants() == self._constants:
+                return set()
+            now = {full: encode_value(vars(self.objects[layer])[name]) for full, (layer, name) in names.items()}
         except NotPlainError as error:
             raise NotCapturedError(f"{error}, inside of what was taken not to change. {self._choices}") from None
-        before = decode_value(self._constants)
-        moved = set()
-        for full, (layer, name) in self._constant_names.items():
-            if encode_value(vars(self.objects[layer])[name]) != encode_value(before[full]):
-                moved.add((layer, name))
-                warnings.warn(
-                    f"{full} was taken not to change and has changed in the last {CONSTANT_CHECK_STEPS} steps: "
-                    "it is saved at each step from now on; a seek into these steps may not be exact",
-                    CapturedWarning,
-                    stacklevel=4,
-                )
-        self.structure, self.objects = self._surveyor.survey(self._layers, self._learn(moved))
-        self._lay_out()
+        before = decode_value(self._constants) if names else {}
+        moved = {names[full] for full, encoded in now.items() if encoded != encode_value(before[full])}
+        for layer, name in sorted(moved):
+            warnings.warn(
+                f"{layer}.{name} was taken not to change and has changed in the last {CONSTANT_CHECK_STEPS} steps: "
+                "it is saved at each step from now on; a seek into these steps may not be exact",
+                CapturedWarning,
+                stacklevel=4,
+            )
+        return moved
 
     # --- laying out
 
@@ -293,7 +294,7 @@ class CapturedState:
                     hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
         self._find_all()
         self._constants = self._encoded_constants()
-        contents = {STRUCTURE: self.structure.encode(), REST: self._encoded_rest(), CONSTANTS: self._constants}
+        contents = {STRUCTURE: self.structure.encode(), REST: self._encoded(self._rest), CONSTANTS: self._constants}
         if self._trusted:
             contents[TRUSTED] = self._pickled()
         blobs = [Blob(name, room_for(content)) for name, content in contents.items()]
@@ -307,7 +308,8 @@ class CapturedState:
     def _find_all(self) -> None:
         """Find, in the objects, what is written as bytes."""
         self._rest: list[tuple[str, dict[str, Any], str]] = []
-        self._members: set[str] = set()
+        self._members: dict[str, type] = {}
+        self._elsewhere_kept: list[tuple[str, dict[str, Any], str]] = []  # Than in the rest.
         self._trusted: list[tuple[str, dict[str, Any], str]] = []
         self._constant_names: dict[str, tuple[str, str]] = {}
         for layer in self.structure.layers:
@@ -317,14 +319,18 @@ class CapturedState:
                 if one.category in ("rest", "member"):
                     self._rest.append((full, attributes, one.name))
                     if one.category == "member":
-                        self._members.add(full)
+                        self._members[full] = type(attributes[one.name])
                 elif one.category == "constant":
                     self._constant_names[full] = (layer.name, one.name)
                 elif one.category == "trusted":
                     self._trusted.append((full, attributes, one.name))
+                if one.category in ("array", "generator", "constant"):
+                    self._elsewhere_kept.append((full, attributes, one.name))
 
     def _make_packer(self) -> None:
         self._packer = StepPacker(self.state, self.structure, self.objects, self._is_restless, self._detached)
+        self._moving_rest = [entry for entry in self._rest if entry[0] in self._packer.moving_rest]
+        self._moving_written = b""  # A packer is made where all is written: what was written before is no measure.
 
     def _is_restless(self, key: tuple[str, str], one: Attribute) -> bool:
         """Whether an attribute is looked at by itself at each step; of those in the rest that means to write them all."""
@@ -335,7 +341,7 @@ class CapturedState:
     def _write_everything(self) -> None:
         written = self._packer.pack_all(self._steps)
         assert written  # The packer was made of what the objects are now.
-        self._write_blob(REST, self._encoded_rest())
+        self._write_blob(REST, self._encoded(self._rest))
         if self._trusted:
             self._write_blob(TRUSTED, self._pickled())
 
@@ -343,18 +349,17 @@ class CapturedState:
 
     def _known(self) -> dict[str, Any]:
         """Arrays, generators and large containers that are kept elsewhere than in the rest, by name."""
-        return {
-            f"{layer.name}.{one.name}": vars(self.objects[layer.name])[one.name]
-            for layer in self.structure.layers
-            for one in layer.attributes
-            if one.category in ("array", "generator", "constant")
-        }
+        return {full: attributes[name] for full, attributes, name in self._elsewhere_kept}
 
-    def _encoded_rest(self) -> bytes:
-        values = {
-            full: attributes[name].name if full in self._members else attributes[name]
-            for full, attributes, name in self._rest
-        }
+    def _encoded(self, entries: Sequence[tuple[str, dict[str, Any], str]]) -> bytes:
+        """The rest, or some of it, as bytes."""
+        values: dict[str, Any] = {}
+        for full, attributes, name in entries:
+            value = values[full] = attributes[name]
+            if full in self._members:
+                if self._members[full] is not type(value):
+                    raise TypeError(f"{full} is no longer a member of its enumeration")
+                values[full] = attributes[name].name
         return encode_value(values, {id(one): name for name, one in self._known().items()})
 
     def _encoded_constants(self) -> bytes:
@@ -389,7 +394,6 @@ class CapturedState:
         if surveyed.encode() == self.structure.encode():  # With what is not written down: kept, and to be watched.
             self.structure, self.objects = surveyed, objects
         self._steps = int(state[STEPS_FIELD])
-        self._last_encoded.clear()
         self._constants = state.blob(CONSTANTS)
         self._blobs = {name: state.blob(name) for name in (STRUCTURE, REST, CONSTANTS)}
         self._find_all()

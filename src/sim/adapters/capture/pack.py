@@ -1,8 +1,7 @@
 """Write what some objects are into an arena, after each step: the part of capturing that every recorded step pays for.
 
-Most of it is finding out, cheaply, that most attributes are what they were: a number or text that cannot be equal to
-another one is compared, all of a layer at once; what could be (0 and False and -0.0) is known by its identity; only
-what moves is looked at one by one. Arrays and generators are copied each time, all small ones with one store: they lie
+Most of it is finding out, cheaply, that most attributes are the objects that they were, all of a layer at once; another
+object for the same text or number, of the same type, counts as that; only what moves is looked at one by one. Arrays and generators are copied each time, all small ones with one store: they lie
 side by side in the arena (hot fields), and their memory is joined as it is.
 """
 
@@ -40,24 +39,35 @@ _WATCHED = ("cell", "rest", "member", "constant", "object", "same", "fixed", "dr
 class _Watch:
     """One layer: its attributes, and what those had that do not move."""
 
+    holder: Any
     attributes: dict[str, Any]
     size: int
-    get_equal: Callable[[Any], tuple[Any, ...]] | None
-    equal: tuple[Any, ...]
-    get_same: Callable[[Any], tuple[Any, ...]] | None
-    same: tuple[Any, ...]
+    get: Callable[[Any], tuple[Any, ...]] | None
+    values: tuple[Any, ...]
 
     def has_moved(self) -> bool:
         """Whether any of them is another one now, or there are more or fewer of them."""
         attributes = self.attributes
-        if len(attributes) != self.size:
+        if len(attributes) != self.size or vars(self.holder) is not attributes:
             return True
+        if self.get is None:
+            return False
         try:
-            if self.get_equal is not None and self.get_equal(attributes) != self.equal:
-                return True
-            return self.get_same is not None and any(map(is_not, self.get_same(attributes), self.same))
-        except (ValueError, TypeError, KeyError):  # An array in the place of a number; an attribute that has gone.
+            values = self.get(attributes)
+        except KeyError:  # An attribute that has gone.
             return True
+        return any(map(is_not, values, self.values)) and self._has_other(values)
+
+    def _has_other(self, values: tuple[Any, ...]) -> bool:
+        """Whether any of these is more than another object for the same text or number."""
+        for value, before in zip(values, self.values, strict=True):
+            if value is before:
+                continue
+            # The types first: True is equal to 1, and 0.5 to an array of one element.
+            if type(value) is not type(before) or not is_quiet_by_equality(before) or value != before:
+                return True
+        self.values = values
+        return False
 
 
 @attrs.define(eq=False)
@@ -93,7 +103,7 @@ class StepPacker:
 
     Attributes:
         before: what each attribute was when the packer was made, by the names of its layer and its own.
-        moving_rest: what in the rest may move at any step.
+        moving_rest: full names of what in the rest may move at any step.
     """
 
     def __init__(
@@ -106,7 +116,7 @@ class StepPacker:
     ) -> None:
         """is_restless: whether an attribute is expected to move. detached: layers whose arrays are copies in truth."""
         self.before: dict[tuple[str, str], Any] = {}
-        self.moving_rest: list[tuple[str, str]] = []
+        self.moving_rest: set[str] = set()
         self.arena = state.arena
         self._watches: list[_Watch] = []
         self._moving_cells: list[_Cell] = []
@@ -132,7 +142,7 @@ class StepPacker:
                         self._add_array(attributes, one.name, slot, value, state, detached=layer.name in detached)
                     else:
                         self._add_generator(attributes, one.name, slot, value)
-            self._watches.append(self._watch(layer.name, layer.attributes, attributes, is_restless))
+            self._watches.append(self._watch(layer.name, layer.attributes, objects[layer.name], is_restless))
 
     # --- each step
 
@@ -141,11 +151,23 @@ class StepPacker:
         for watch in self._watches:
             if watch.has_moved():
                 return False
+        try:
+            if not (self._pack_cells() and self._pack_arrays() and self._pack_generators()):
+                return False
+        except KeyError:
+            return False  # An attribute has gone, and another one has come, so that their number is the same.
+        self._parts[0] = steps.to_bytes(8, "little")
+        self._memory[self._start : self._end] = b"".join(self._parts)
+        return True
+
+    def _pack_cells(self) -> bool:
         for cell in self._moving_cells:
             value = cell.attributes[cell.name]
             if value is not cell.value and not self._write(cell, value):
                 return False
-        parts = self._parts
+        return True
+
+    def _pack_arrays(self) -> bool:
         for array in self._arrays:
             value = array.attributes[array.name]
             if value is not array.value:
@@ -153,23 +175,26 @@ class StepPacker:
                     return False
                 array.value = value
                 if array.part is not None:
-                    parts[array.part] = value
+                    self._parts[array.part] = value
+            elif value.shape != array.shape or value.dtype is not array.dtype:
+                return False  # NumPy lets both be set.
             if array.part is None:
                 array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
+        return True
+
+    def _pack_generators(self) -> bool:
         for attributes, name, generator, part in self._generators:
             if attributes[name] is not generator:
                 return False
             if part is not None:
-                parts[part] = pcg_bytes(generator)
-        parts[0] = steps.to_bytes(8, "little")
-        self._memory[self._start : self._end] = b"".join(parts)
+                self._parts[part] = pcg_bytes(generator)
         return True
 
     def pack_all(self, steps: int) -> bool:
         """Write everything, what does not move included."""
         for cell in self._cells:
             self._kinds[cell.kind_index] = KIND_NUMBERS[cell.kind]
-            cell.memory[cell.index] = 0 if cell.value is None else cell.value
+            cell.memory[cell.index] = _as_number(cell.value)
         return self.pack(steps)
 
     def _write(self, cell: _Cell, value: Any) -> bool:
@@ -182,7 +207,7 @@ class StepPacker:
             cell.kind = kind
         elif kind is int and cell_of(value) is None:
             return False
-        cell.memory[cell.index] = 0 if value is None else value
+        cell.memory[cell.index] = _as_number(value)
         cell.value = value
         return True
 
@@ -241,10 +266,10 @@ class StepPacker:
         self,
         layer: str,
         listed: tuple[Attribute, ...],
-        attributes: dict[str, Any],
+        holder: Any,
         is_restless: Callable[[tuple[str, str], Attribute], bool],
     ) -> _Watch:
-        equal, same = [], []
+        attributes, watched = vars(holder), list[str]()
         for one in listed:
             if one.category in ("kept", "clock", "unknown", "trusted"):
                 continue
@@ -254,20 +279,18 @@ class StepPacker:
                 continue  # Looked at, each, when they are copied.
             if is_restless(key, one) or (one.category == "rest" and not _is_immutable(value)):
                 if one.category in ("rest", "member"):
-                    self.moving_rest.append(key)
-            elif is_quiet_by_equality(value):
-                equal.append(one.name)
+                    self.moving_rest.add(f"{layer}.{one.name}")
             else:
-                same.append(one.name)
-        get_equal, get_same = _getter(equal), _getter(same)
-        return _Watch(
-            attributes,
-            len(attributes),
-            get_equal,
-            get_equal(attributes) if get_equal else (),
-            get_same,
-            get_same(attributes) if get_same else (),
-        )
+                watched.append(one.name)
+        get = _getter(watched)
+        return _Watch(holder, attributes, len(attributes), get, get(attributes) if get else ())
+
+
+def _as_number(value: Any) -> Any:
+    """What a cell's memory takes: of NumPy's truth values it takes none."""
+    if value is None:
+        return 0
+    return int(value) if type(value) is np.bool_ else value
 
 
 def _bytes_of(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -317,7 +317,7 @@ def element_count(value: Any, limit: int = CONSTANT_ELEMENTS) -> int:
 
 
 def is_quiet_by_equality(value: Any) -> bool:
-    """Whether only a value that is the same, in type and sign, is equal to this one."""
+    """Whether a value of the same type that is equal to this one is the same, in sign, too."""
     kind = type(value)
     if kind is float:
         return math.isfinite(value) and not value.is_integer()

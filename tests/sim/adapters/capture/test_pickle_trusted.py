@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
+import enum
+import re
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -15,6 +23,29 @@ from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.simulation import restore
 
 ALL_SQUARES = (1 << 64) - 1  # Too large for a cell: it is written with the rest.
+
+
+class Place(NamedTuple):
+    x: int
+    name: str
+
+
+class Colour(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """A value that a class may have as a constant."""
+
+    name: str
+    at: tuple[int, int]
+
+
+def dtype_of(text: Any) -> np.dtype[Any]:
+    """A dtype that is an object of its own, as those are that were loaded."""
+    return np.dtype(text, copy=True)
 
 
 class Noted:
@@ -43,14 +74,48 @@ class Board:
 
 @pytest.mark.parametrize(
     "value",
-    [ALL_SQUARES, np.float64(0.5), np.int64(7), (1, 2), (1 << 70, 2.5), 1.5, None, np.str_("a"), frozenset((1, 2))],
-    ids=str,
+    [
+        ALL_SQUARES,
+        np.float64(0.5),
+        np.int64(7),
+        (1, 2),
+        (1 << 70, 2.5),
+        1.5,
+        None,
+        np.str_("a"),
+        frozenset((1, 2)),
+        1j,
+        "equal",
+        b"equal",
+        Place(1, "inside and alone"),
+        Mark("a", (1, 2)),
+        Colour.RED,
+        (Colour.RED, 2),
+        (range(3), 1),
+        (slice(1, 2), 1),
+        Decimal("0.1"),
+        Fraction(1, 3),
+        np.datetime64("2020-01-01"),
+        (dtype_of("f8"), 1),
+        (dtype_of(">i4"), 1),
+        (dtype_of([("a", "f8"), ("b", "f8")]), 1),
+        (dtype_of({"names": ["a"], "formats": ["f8"], "itemsize": 24}), 1),
+        dt.datetime(2020, 1, 1, tzinfo=dt.UTC),
+        frozenset((Colour.RED, Colour.GREEN)),
+        Path("a"),
+        (Place(1, "a"), frozenset((Place(1, "b"), Place(2, "b")))),
+        (re.compile("a"), 1),
+        UUID(int=1),
+        ZoneInfo("UTC"),
+    ],
+    ids=repr,
 )
 def test_what_is_pickled_depends_on_the_content_alone(value: Any) -> None:
     """Not on which of two equal values, that nobody can change, happen to be one object."""
 
     def make() -> Any:
-        return adapt(Board(value, (value,) if isinstance(value, int) else 3), fields("now", "past"), trust=True)
+        other = value.name if isinstance(value, Place) else (value,) if isinstance(value, int) else 3
+        return adapt(Board(value, other), fields("now", "past"), trust=True)
 
     live = make()
     states, hashes = [live.state.snapshot()], [live.state.hash()]
@@ -136,3 +201,72 @@ def test_big_numbers_that_a_history_shares_do_not_spoil_a_replay(tmp_path: Path)
             tape.step(None)
     with replayer.open(tmp_path / "run.tape", world=make) as run:
         assert run.verify().ok
+
+
+class Rock:
+    """What has an array, and with it a dtype."""
+
+    def __init__(self, number: int) -> None:
+        self.place = np.zeros(2)
+        self.kinds = [np.dtype("f8"), dtype_of("f8"), np.arange(number, dtype=dtype_of("i8"))]
+        self.spot = np.float32(number)
+
+
+class Quarry:
+    """Has another rock from tick 23 on."""
+
+    def __init__(self) -> None:
+        self.t = 0
+        self.rocks = [Rock(0)]
+
+    def step(self, _: Any) -> None:
+        self.t += 1
+        if self.t % 23 == 0:
+            self.rocks.append(Rock(self.t))
+        self.rocks[-1].place += 0.5
+
+
+def test_an_object_with_an_array_that_is_appended_later_is_no_desync(tmp_path: Path) -> None:
+    """A loaded array has a dtype that is an object of its own, a new one has NumPy's: they are written alike."""
+
+    def make() -> Any:
+        return adapt(Quarry(), fields(), trust=True)
+
+    recorded = recorder.record(Quarry(), tmp_path / "run.tape", fields(), trust=True, quiet=True,
+                               keyframe_interval_ticks=16)  # fmt: skip
+    places = [[]]
+    for _ in range(100):
+        recorded.step(None)
+        places.append([rock.place.tolist() for rock in recorded.rocks])
+    recorded.close()
+    with replayer.open(tmp_path / "run.tape", world=make) as run:
+        report = run.verify()
+        assert report.ok, f"called a desync from tick {report.first_bad} on"
+        for tick in (100, 22, 23, 70):
+            run.seek(tick)
+            rocks = run.simulation.subject.rocks
+            assert [rock.place.tolist() for rock in rocks] == places[tick]
+            assert rocks[0].kinds[0] is rocks[0].place.dtype is np.dtype("f8")
+
+
+class Herd:
+    """A set of objects, whose order is that of their addresses."""
+
+    def __init__(self, *, at_first: int) -> None:
+        self.members = {Rock(number) for number in range(at_first)}
+
+    def step(self, _: Any) -> None:
+        self.members.add(Rock(len(self.members)))
+
+
+def test_a_set_of_objects_is_refused_and_no_desync_later(tmp_path: Path) -> None:
+    """Before the recording if it is there by then, in the step in which it has a second object otherwise."""
+    said = r"Herd.members: a set of Rock has another order after each load: keep them in a list"
+    with pytest.raises(NotCapturedError, match=said):
+        recorder.record(Herd(at_first=2), tmp_path / "run.tape", fields(), trust=True, quiet=True)
+    assert not list(tmp_path.iterdir())
+    recorded = recorder.record(Herd(at_first=0), tmp_path / "run.tape", fields(), trust=True, quiet=True)
+    recorded.step(None)
+    with pytest.raises(NotCapturedError, match=said):
+        recorded.step(None)
+    recorded.close()

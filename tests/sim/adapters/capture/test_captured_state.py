@@ -1,0 +1,373 @@
+"""Captured objects against a plain loop: after a seek they are what deep copies, taken next to the recording, say."""
+
+from __future__ import annotations
+
+import copy
+import enum
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recorder
+import replayer
+from sim.adapters import adapt, fields
+from sim.adapters.capture.captured_state import CapturedWarning
+from sim.kernel.simulation import restore
+
+MUTABLE = (list, dict, set, np.ndarray, np.random.Generator)
+
+
+def assert_same(found: Any, wanted: Any, path: str, pairs: dict[int, int]) -> None:
+    """Fail unless both are equal, in every type, in the sign of zeros, and in what is shared.
+
+    pairs: for each mutable object that was met in wanted, its counterpart in found, by id.
+    """
+    assert type(found) is type(wanted), f"{path} is {found!r}, expected {wanted!r}"
+    if isinstance(wanted, MUTABLE):
+        assert pairs.setdefault(id(wanted), id(found)) == id(found), f"{path} is shared with something else"
+    if isinstance(wanted, dict):
+        assert list(found) == list(wanted), path
+        for key in wanted:
+            assert_same(found[key], wanted[key], f"{path}[{key!r}]", pairs)
+    elif isinstance(wanted, list | tuple):
+        assert len(found) == len(wanted), f"{path} is {found!r}, expected {wanted!r}"
+        for index, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            assert_same(one, other, f"{path}[{index}]", pairs)
+    elif isinstance(wanted, np.ndarray):
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), path
+        assert found.tobytes() == wanted.tobytes(), f"{path} is {found!r}, expected {wanted!r}"
+    elif isinstance(wanted, np.random.Generator):
+        assert found.bit_generator.state == wanted.bit_generator.state, path
+    else:
+        assert repr(found) == repr(wanted), f"{path} is {found!r}, expected {wanted!r}"
+
+
+def assert_attributes(found: Any, wanted: dict[str, Any], tick: int) -> None:
+    """Fail unless an object has just these attributes, with the same values shared in the same way."""
+    assert sorted(vars(found)) == sorted(wanted), f"tick {tick}"
+    pairs: dict[int, int] = {}
+    for name, value in sorted(wanted.items()):
+        assert_same(vars(found)[name], value, f"tick {tick}: {name}", pairs)
+    assert len(set(pairs.values())) == len(pairs), f"tick {tick}: shared is what was not"
+
+
+Change = Callable[[Any], None]
+
+
+class Scripted:
+    """An object that is changed as a script says; the script is no attribute of it, so that it is no state."""
+
+    def __init__(self, initial: dict[str, Any], script: dict[int, Change]) -> None:
+        vars(self).update(copy.deepcopy(initial), t=0)
+        type(self).SCRIPT = script
+
+    SCRIPT: ClassVar[dict[int, Change]] = {}
+
+    def step(self, _: Any) -> None:
+        self.t += 1
+        if self.t in self.SCRIPT:
+            self.SCRIPT[self.t](self)
+
+
+def record_and_seek(
+    path: Path, initial: dict[str, Any], script: dict[int, Change], *, ticks: int, every: int, seeks: Iterable[int]
+) -> None:
+    """Record a scripted object with its truth next to it; fail unless all seeks give the truth and the tape verifies."""
+    subject = Scripted(initial, script)
+    recorded = recorder.record(subject, path, fields(), quiet=True, keyframe_interval_ticks=every)
+    truth = [copy.deepcopy(vars(subject))]
+    for _ in range(ticks):
+        recorded.step(None)
+        truth.append(copy.deepcopy(vars(subject)))
+    recorded.close()
+    with replayer.open(path, world=lambda: adapt(Scripted(initial, script), fields())) as run:
+        for tick in seeks:
+            run.seek(tick)
+            assert_attributes(run.simulation.subject, truth[tick], tick)
+        report = run.verify()
+        assert report.ok, f"called a desync from tick {report.first_bad} on"
+
+
+def sets(**values: Any) -> Change:
+    """A change that sets these attributes."""
+    return lambda one: vars(one).update(copy.deepcopy(values))
+
+
+def both(*changes: Change) -> Change:
+    """Changes made in one step."""
+
+    def change(one: Any) -> None:
+        for each in changes:
+            each(one)
+
+    return change
+
+
+def lamp(value: int) -> Change:
+    """A change of the first lamp, in place."""
+
+    def change(one: Any) -> None:
+        one.lamps[0] = value
+
+    return change
+
+
+class Light(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Wine(enum.Enum):
+    RED = 1
+
+
+def alias(name: str, of: str) -> Change:
+    """A change that makes an attribute the same object as another one."""
+    return lambda one: setattr(one, name, getattr(one, of))
+
+
+SIX_LINES = {13: both(lamp(1), sets(mode=1)), 14: lamp(0)}
+STALE: dict[str, tuple[dict[str, Any], dict[int, Change]]] = {
+    "a list that goes back while another attribute moves": ({"lamps": [0, 0], "mode": 0}, SIX_LINES),
+    "a list that goes back while the arena grows": (
+        {"lamps": [0, 0], "log": ""},
+        {13: both(lamp(1), sets(log="x" * 3000)), 14: lamp(0)},
+    ),
+    "a list that goes back after an attribute was added": (
+        {"lamps": [0, 0]},
+        {13: both(lamp(1), sets(new=1)), 14: lamp(0)},
+    ),
+    "a list that is taken for an equal one of another attribute": (
+        {"lamps": [0, 0], "spare": [0, 0]},
+        {13: alias("lamps", "spare"), 20: lamp(1)},
+    ),
+    "a list that becomes one of its own": (
+        {"lamps": [0, 0], "spare": [0, 0]},
+        {3: alias("lamps", "spare"), 13: sets(lamps=[0, 0]), 20: lamp(1)},
+    ),
+    "a list that holds an array in place of an equal copy": (
+        {"grid": np.zeros(3), "held": [np.zeros(3)]},
+        {13: lambda one: one.held.__setitem__(0, one.grid), 20: lambda one: one.grid.__setitem__(0, 1.0)},
+    ),
+    "a member of another enumeration with the same name": (
+        {"lamps": [0, 0], "now": Light.GREEN, "mode": 0},
+        {
+            **{tick: sets(now=(Light.RED, Light.GREEN)[tick % 2], mode=tick) for tick in range(1, 16)},
+            17: sets(now=Light.RED),
+            22: sets(now=Wine.RED),
+            23: sets(now="RED"),
+        },
+    ),
+}
+
+
+def reshaped(one: Any) -> None:
+    """Set the shape of an array in place."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Of NumPy from 2.5 on.
+        one.grid.shape = (2, 3)
+
+
+def with_another_dict(one: Any) -> None:
+    """Give an object another dict for its attributes, as some do that go back to what they saved."""
+    one.__dict__ = {**copy.deepcopy(vars(one)), "mode": 7}
+
+
+EQUAL: dict[str, tuple[dict[str, Any], dict[int, Change]]] = {
+    "a truth value that becomes a number": ({"on": False}, {13: sets(on=0), 20: sets(on=0.0), 23: sets(on=True)}),
+    "a truth value of NumPy's": ({"on": np.True_}, {3: sets(on=np.False_), 13: sets(on=False), 20: sets(on=np.True_)}),
+    "a number that becomes one of NumPy's": ({"x": 0.5}, {13: sets(x=np.float64(0.5)), 20: sets(x=np.float32(0.5))}),
+    "a number that becomes an array of it": ({"x": 0.5}, {13: sets(x=np.array([0.5]))}),
+    "a text that becomes one of NumPy's": ({"name": "a"}, {13: sets(name=np.str_("a"))}),
+    "an array whose shape is set": ({"grid": np.arange(6)}, {13: reshaped}),
+    "an object that has another dict": ({"mode": 1}, {13: with_another_dict, 20: sets(mode=8)}),
+}
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_an_equal_value_of_another_kind_is_another_value(case: str, tmp_path: Path) -> None:
+    """It is what the next step may treat otherwise."""
+    initial, script = EQUAL[case]
+    record_and_seek(tmp_path / "run.tape", initial, script, ticks=40, every=8, seeks=range(41))
+
+
+@pytest.mark.parametrize("value", [0, np.zeros(3), np.random.default_rng(1), [1]], ids=["cell", "array", "rng", "list"])
+def test_an_attribute_that_gives_way_to_another_one(value: Any, tmp_path: Path) -> None:
+    """The object has as many attributes as before, and one of them is missed."""
+
+    def change(one: Any) -> None:
+        del one.a
+        one.e = 1
+
+    script = {t: sets(a=t) for t in range(1, 9)} if isinstance(value, int) else {}
+    record_and_seek(tmp_path / "run.tape", {"a": value}, {**script, 13: change}, ticks=24, every=8, seeks=range(25))
+
+
+@pytest.mark.parametrize("case", STALE)
+def test_a_seek_gives_what_a_plain_loop_had(case: str, tmp_path: Path) -> None:
+    """Where only one attribute of several moves, moves back, or becomes shared."""
+    initial, script = STALE[case]
+    ticks = 40
+    for every in (8, 16):
+        record_and_seek(tmp_path / f"{every}.tape", initial, script, ticks=ticks, every=every, seeks=range(ticks + 1))
+
+
+def test_the_six_lines_of_a_house_with_lamps(tmp_path: Path) -> None:
+    """A lamp that was on for one tick is off again at tick 300, as the live house had it."""
+    record_and_seek(
+        tmp_path / "run.tape", {"lamps": [0, 0], "mode": 0}, SIX_LINES, ticks=320, every=64, seeks=(300, 13, 14)
+    )
+
+
+@pytest.mark.parametrize("name", ["FrozenLake", "Taxi"])
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.share(0.25)
+def test_gymnasiums_toys_with_a_seed_for_each_episode_verify(name: str, seed: int, tmp_path: Path) -> None:
+    """Their generator is another object after each reset with a seed, which has everything written again."""
+    gymnasium = pytest.importorskip("gymnasium")
+    newest = max(one for one in gymnasium.registry if one.startswith(f"{name}-v"))  # Older ones are refused by it.
+    alone, subject = gymnasium.make(newest), gymnasium.make(newest)
+    recorded = recorder.record(subject, tmp_path / "run.tape", quiet=True)
+    choices = np.random.default_rng(seed).integers(0, subject.action_space.n, 600).tolist()
+    results = [(alone.reset(seed=seed)[0], recorded.reset(seed=seed)[0])]
+    for number, action in enumerate(choices):
+        *wanted, _ = alone.step(action)
+        *found, _ = recorded.step(action)
+        results.append((wanted[0], found[0]))
+        if wanted[2] or wanted[3] or number % 40 == 39:
+            next_seed = 1000 * seed + number
+            results.append((alone.reset(seed=next_seed)[0], recorded.reset(seed=next_seed)[0]))
+    recorded.close()
+    assert [one for one, _ in results] == [other for _, other in results]
+    with replayer.open(tmp_path / "run.tape") as run:
+        assert run.verify().ok
+        for tick in (600, 40, 333):
+            run.seek(tick)
+            assert run.simulation.last.observation == results[tick - 1][0]
+
+
+# --- any changes at all
+
+NUMBERS = st.sampled_from((0, 1, -1, True, False, None, 0.0, -0.0, 0.5, 1 << 70, 1.0, float("nan"), np.float64(0.5),
+                           np.int64(1), np.float32(0.5), np.True_, "a", "x" * 700, b"a", np.str_("a"), (1, 2), (True, 2)))  # fmt: skip
+ARRAYS = st.sampled_from((np.zeros(3), np.zeros((2, 2)), np.ones(3), np.zeros(3, np.int64), np.zeros(600)))
+PLAIN = st.one_of(
+    NUMBERS,
+    ARRAYS,
+    st.lists(st.integers(0, 1) | st.sampled_from((True, 0.0)), min_size=1, max_size=3),
+    st.dictionaries(st.sampled_from("kl"), st.integers(0, 1) | st.lists(st.integers(0, 1), max_size=2), min_size=1),
+    st.lists(ARRAYS, max_size=2),
+)
+NAMES = ("a", "b", "c", "d")
+INSIDE = st.sampled_from(NAMES)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[Any, ...]:
+    """One change: what kind, of which attribute, with what."""
+    kind = draw(
+        st.sampled_from(("set", "put", "put", "put", "back", "back", "alias", "hold", "copy", "delete", "grow", "many"))
+    )
+    return kind, draw(INSIDE), draw(INSIDE), draw(PLAIN if kind == "set" else st.integers(0, 1))
+
+
+def make_change(one: Any, kind: str, name: str, other: str, value: Any) -> None:
+    """Make a change; one that does not fit what the attribute is now changes nothing."""
+    mine = vars(one)
+    now = mine.get(name)
+    if kind == "set":
+        mine[name] = copy.deepcopy(value)
+    elif kind == "put" and isinstance(now, list | np.ndarray) and len(now):
+        now[0] = value
+    elif kind == "put" and isinstance(now, dict):
+        now["k"] = value
+    elif kind == "back" and isinstance(now, list | np.ndarray) and len(now):
+        now[0] = 0  # The value that most lists begin with.
+    elif kind == "alias" and other in mine:
+        mine[name] = mine[other]
+    elif kind == "hold" and isinstance(now, list) and isinstance(mine.get(other), np.ndarray):
+        now[:] = [mine[other]]
+    elif kind == "copy" and other in mine:
+        mine[name] = copy.deepcopy(mine[other])
+    elif kind == "delete":
+        mine.pop(name, None)
+    elif kind == "grow" and isinstance(now, list):
+        now.extend([value] * 90)
+    elif kind == "many":
+        mine["e"] = value + mine.get("e", 0)
+
+
+@given(
+    initial=st.fixed_dictionaries(dict.fromkeys(NAMES, PLAIN)),
+    script=st.lists(st.lists(changes(), max_size=3), min_size=4, max_size=24),
+    data=st.data(),
+)
+def test_whatever_changes_a_load_gives_what_a_plain_loop_had(initial: Any, script: Any, data: st.DataObject) -> None:
+    """Loaded into used and into new objects, and continued from there: attributes, types, sharing and hashes."""
+
+    def make() -> Any:
+        scripted = {
+            tick: (lambda one, tick=tick: [make_change(one, *change) for change in script[tick - 1]])
+            for tick in range(1, len(script) + 1)
+        }
+        return adapt(Scripted(initial, scripted), fields())
+
+    live = make()
+    truth, states, hashes = [copy.deepcopy(vars(live.subject))], [live.state.snapshot()], [live.state.hash()]
+    for _ in script:
+        live.step(None)
+        truth.append(copy.deepcopy(vars(live.subject)))
+        states.append(live.state.snapshot())
+        hashes.append(live.state.hash())
+    for subject in (live, make()):
+        for start in data.draw(st.lists(st.integers(0, len(script)), min_size=1, max_size=4), label="loads"):
+            restore(subject, states[start])
+            assert_attributes(subject.subject, truth[start], start)
+            for tick in range(start + 1, min(start + 6, len(script)) + 1):
+                subject.step(None)
+                assert_attributes(subject.subject, truth[tick], tick)
+                assert subject.state.hash() == hashes[tick], f"loaded at tick {start}: another hash at tick {tick}"
+
+
+def test_a_large_list_that_changes_before_the_arena_is_made_again_is_warned_of() -> None:
+    """It is not taken for what it had always been because another attribute is new; from then on it is saved."""
+    script = {
+        10: lambda one: one.table.__setitem__(0, 1),
+        20: sets(new=1),
+        21: lambda one: one.table.__setitem__(1, 1),
+    }
+    initial = {"table": [0] * 300}
+    subject = adapt(Scripted(initial, script), fields())
+    states, truth = stepped(subject, 19)
+    with pytest.warns(CapturedWarning, match=r"Scripted\.table was taken not to change"):
+        more = stepped(subject, 11)
+    states, truth = states + more[0], truth + more[1]
+    copied = adapt(Scripted(initial, script), fields())
+    for tick in range(20, 31):
+        restore(copied, states[tick - 1])
+        assert_attributes(copied.subject, truth[tick - 1], tick)
+
+
+def stepped(subject: Any, steps: int) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Its states and its attributes after each of so many steps."""
+    states, truth = [], []
+    for _ in range(steps):
+        subject.step(None)
+        states.append(subject.state.snapshot())
+        truth.append(copy.deepcopy(vars(subject.subject)))
+    return states, truth
+
+
+@pytest.mark.parametrize("last", [{}, {256: sets(mode=1)}], ids=["as ever", "written again"])
+def test_large_lists_are_compared_at_a_step_that_writes_all_anew_too(last: dict[int, Change]) -> None:
+    """What is found must not depend on how much of a run is loaded."""
+    script: dict[int, Change] = {10: lambda one: one.table.__setitem__(0, 1), **last}
+    subject = adapt(Scripted({"table": [0] * 300, "mode": 0}, script), fields())
+    with pytest.warns(CapturedWarning, match=r"Scripted\.table was taken not to change"):
+        stepped(subject, 256)
