@@ -29,6 +29,7 @@ from recorder.processes.parent_death import end_with_parent
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Work, WorkerDiedError
 
 PROGRESS_INTERVAL_S = 0.1  # A worker reports at most that often.
+WAKE_UP_S = 0.2  # An interrupt that comes just before the parent waits is raised at the next wake-up, not at a message.
 
 
 @attrs.define(eq=False)
@@ -90,7 +91,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
             if not busy:
                 self._end_idle()
                 raise StopIteration
-            for pipe in wait(busy):
+            for pipe in wait(busy, WAKE_UP_S):
                 self._receive(self._workers[pipe], self._on_progress)  # type: ignore[index] # All are pipes.
         self._feed_ahead()
         return self._arrived.popleft()
