@@ -55,6 +55,13 @@ def prepared(_: Any, __: Report) -> str:
     return os.environ["PREPARED"]
 
 
+def large_when_told(go: Path, item: int, _: Report) -> bytes:
+    """Item 1 waits for the file go, and has more to send than a pipe holds."""
+    if item == 1:
+        wait_until(go.exists)
+    return bytes(item * (16 << 20))
+
+
 class OddError(Exception):
     """Cannot be made again from its pickle."""
 

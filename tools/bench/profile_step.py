@@ -1,4 +1,4 @@
-"""Where each microsecond of Recorder.step goes: the workload S, in situ, right after the real step.
+"""The cost of each stage of Recorder.step in µs: the workload S, in situ, right after the real step.
 
 The names that Recorder.step calls are put behind a timer, one stage each; the rest of the time inside of Recorder.step is
 its own. A timer costs something, too: what of it falls into the stage is measured by a stage that does nothing and taken
@@ -33,10 +33,10 @@ from rich.progress import track
 
 import recorder.session.recorder
 from recorder import Recorder
-from recorder.session.keyframe_policy import Keyframes
-from recorder.session.tick_identity import TickLinks
-from recorder.session.tick_output import Outputs
-from recorder.writer.handoff_queue import Handover
+from recorder.session.keyframe_policy import KeyframePolicy
+from recorder.session.tick_identity import TickHashChain
+from recorder.session.tick_output import OutputCollector
+from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.journal import Journal
 from sim import State
 from sim.kernel.hashing import field_memory
@@ -64,21 +64,19 @@ class Stage:
 STEP = Stage("the simulation's step", workloads.Timed, "step")
 STAGES = (
     STEP,
-    Stage(
-        "inputs to MessagePack, refused if they would not come back", recorder.session.recorder, "encode_inputs", "pack"
-    ),
+    Stage("inputs to MessagePack, with a round-trip check", recorder.session.recorder, "encode_inputs", "pack"),
     Stage("hash of the whole state", State, "hash", "hash"),
-    Stage("what the tick changed (mode changes)", Outputs, "take"),
-    Stage("hash of that, chained", TickLinks, "prove"),
+    Stage("what the tick changed (mode changes)", OutputCollector, "take"),
+    Stage("hash of that, chained", TickHashChain, "identify"),
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
     Stage("the frame's bytes", recorder.session.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
-    Stage("the frame to the writer's thread", Handover, "put", "append"),
-    Stage("whether a segment or a keyframe is due", Keyframes, "add_frame"),
+    Stage("the frame to the writer's thread", HandoffQueue, "put", "append"),
+    Stage("check if a segment or a keyframe is due", KeyframePolicy, "add_frame"),
 )
 REST = "the rest of Recorder.step"
 BARE = {
-    "pack": "msgpack.Packer.pack of the orders",
+    "pack": "msgpack.Packer.pack of the inputs",
     "hash": "xxh3 of the arena",
     "fields": "xxh3 of each field, in one map",
     "store": "CRC32C and a store into memory",
@@ -105,7 +103,7 @@ class Timers:
                 setattr(stage.holder, stage.name, function)
 
     def behind(self, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that takes down how long this one takes."""
+        """A function that records how long this one takes."""
         spent, clock = self.spent_ns, time.perf_counter_ns
 
         def timed(*given: Any, **named: Any) -> Any:
@@ -181,7 +179,7 @@ class Run:
         self.world = workloads.Timed(workloads.make(workload))
         self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL, mode=mode)
         # Looked up each time, not once, so that a timer can be in its place.
-        handover = self.tape._writer._handover  # noqa: SLF001
+        handover = self.tape._writer._handoff  # noqa: SLF001
         self.tape._writer.put_frame = lambda item: handover.put(item)  # noqa: PLW0108, SLF001
         self.given = workloads.many_orders(8000)
         self.timers, self.found = Timers(), Found()
@@ -285,17 +283,17 @@ def rows_of(found: Found) -> list[tables.Row]:
                 "p99": p99,
                 "share": f"{p50 / total:.0%}",
                 "bare call, µs p50": statistics.median(found.bare[bare]) if bare else None,
-                "which": BARE.get(bare, "–"),
+                "bare call": BARE.get(bare, "–"),
             }
         )
     p50, p99 = np.percentile(found.untimed, [50, 99]).tolist()
     rows.append({"stage": "sum of the stages", "µs p50": total} | _blank())
-    rows.append({"stage": "the whole beyond the step, without timers", "µs p50": p50} | _blank() | {"p99": p99})
+    rows.append({"stage": "total beyond the step, without timers", "µs p50": p50} | _blank() | {"p99": p99})
     return rows
 
 
 def _blank() -> tables.Row:
-    return {"p99": None, "share": None, "bare call, µs p50": None, "which": None}
+    return {"p99": None, "share": None, "bare call, µs p50": None, "bare call": None}
 
 
 def plot(rows: list[tables.Row], folder: Path) -> None:

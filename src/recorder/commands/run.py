@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import attrs
 from cyclopts import Parameter
@@ -30,20 +30,21 @@ from recorder.commands.options import (
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
+from recorder.commands.violation_report import report_violations
 from recorder.console.argument_types import NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
-from recorder.runs.input_source import Course, course_of, read_players
+from recorder.recording_options import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, OptionArguments, RecordingOptions
+from recorder.runs.input_source import InputSource, input_source_of, read_players
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
-from recorder.scenarios.start import NO_SETTINGS, begin_tape, options_of, players_from
-from recorder.scenarios.violation_artifacts import Violations
-from recorder.session.change_source import ChangeTracking
-from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
-from recorder.settings import Mode, choose_hashes, make_settings
+from recorder.scenarios.start import begin_tape, options_of, players_from
+from recorder.scenarios.violation_watch import ViolationWatch
+from recorder.session.recorder import Recorder
+from recorder.settings import ChangeTracking, Mode
 from recorder.text import counted
-from sim.scenario.config.load import FOREIGN, Scenario, load_scenario
+from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 
 RECORDINGS_FOLDER = "recordings"
 
@@ -110,25 +111,24 @@ def run(
     """
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
-    settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
-    settings["seek_budget_ms"] = seek_budget
-    settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = _players(loaded, player, start, tick_count, inputs)
-    course, notes = _course(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
-    settings |= {"deterministic": deterministic, "changes": changes, "events": events}
+    input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
     if mode == "auto":
-        mode = _chosen_mode(loaded, _course(loaded, players, inputs, sim), changes, quiet=quiet)
-    settings |= {"mode": mode, "hashes": hashes}
-    recorder = _start(output, loaded, settings | {"notes": notes}, start)
+        mode = _chosen_mode(loaded, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
+    options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
+    options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
+    options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
+    options |= {"mode": mode, "hashes": hashes, "notes": notes}
+    recorder = _start(output, loaded, options, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-    found = Violations(notes)
-    code = run_watched(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
-    return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
+    found = ViolationWatch(notes)
+    code = run_watched(recorder, input_source, tick_count, found, quiet=quiet, ticks_a_second=realtime)
+    return code or report_violations(found, Path(recorder.path), loaded, players, input_source, quiet=quiet)
 
 
-def _chosen_mode(loaded: Scenario, course: Course, changes: ChangeTracking, *, quiet: bool) -> Mode:
+def _chosen_mode(loaded: Scenario, input_source: InputSource, changes: ChangeTracking, *, quiet: bool) -> Mode:
     """What suits a scenario, which is said."""
-    choice = choose_mode(loaded.make, course.inputs, changes)
+    choice = choose_mode(loaded.make, input_source.inputs, changes)
     if not quiet:
         say(f"mode {choice.mode}: {choice.why}")
     return choice.mode
@@ -149,9 +149,9 @@ def _players(
         raise UsageError(str(error)) from None
 
 
-def _course(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> Course:
+def _input_source(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> InputSource:
     by_role = loaded.provocation is not None
-    return course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
+    return input_source_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
 
 
 def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
@@ -178,7 +178,7 @@ def _say_what(
         say(str(recorder.path))  # Nobody could know it otherwise.
 
 
-def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], start: Path | None) -> Recorder:
+def _start(output: Path | None, loaded: Scenario, arguments: OptionArguments, start: Path | None) -> Recorder:
     """A recorder of a scenario; nothing is written if something cannot be. Raises UsageError, ConfigError, OSError.
 
     start: a checkpoint to go on from.
@@ -188,13 +188,12 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], star
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
     try:
-        make_settings(**{key: value for key, value in settings.items() if key not in NO_SETTINGS})
-        choose_hashes(settings["hashes"], settings["mode"], 0, marks=True)  # If it marks nothing, the recorder says so.
+        options = RecordingOptions(**arguments)
         if start is not None:
             resume_checkpoint(start, simulation)
         if output is None:
             path.parent.mkdir(exist_ok=True)
-        return begin_tape(path, simulation, start, settings)
+        return begin_tape(path, simulation, start, options)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
-from recorder.format.recording.recording import KeyframePlace
+from recorder.format.segments.block_location import KeyframeLocation
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.playback.cursor import Cursor
@@ -34,7 +34,7 @@ class Interval:
         final_tick: the last tick that is compared: the next keyframe's, or the last of the tape.
     """
 
-    place: KeyframePlace
+    place: KeyframeLocation
     final_tick: int
 
 

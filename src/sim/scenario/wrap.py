@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sim.kernel.hooks import HasScenario, hook
 from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import Simulation, as_simulation
 
 
-def restage(
+def wrap_scenario(
     simulation: Any, plain: Any, functions: Mapping[str, Callable[[Any], str | None]] | None = None
 ) -> Simulation:
     """A simulation with the scenario around it that was read as plain, if there is one and it is not there already.
@@ -18,7 +19,7 @@ def restage(
     """
     if plain is not None and not isinstance(plain, Mapping):
         raise ConfigError("scenario", "a table was expected")
-    if getattr(simulation, "scenario", None) is not None:
+    if hook(simulation, HasScenario) is not None:
         _ensure_same(simulation, plain)
         return as_simulation(simulation)
     if plain is None:

@@ -126,19 +126,17 @@ def test_a_worker_that_is_killed_costs_its_own_item(make_pool: MakePool) -> None
     assert str(outcome.error) == "the process that had 0 died with exit code 7"
 
 
-def test_a_worker_that_is_killed_while_it_sends(make_pool: MakePool) -> None:
+def test_a_worker_that_is_killed_while_it_sends(make_pool: MakePool, tmp_path: Path) -> None:
     """Half a result is none."""
-    submission: Any = make_pool(2).submit(pool_work.double, [b"", bytes(8 << 20)], name=len_name)
+    work = partial(pool_work.large_when_told, tmp_path / "go")
+    submission: Any = make_pool(2).submit(work, [0, 1], name=named)
     assert next(submission).index == 0
+    (tmp_path / "go").touch()
     (worker,) = [worker for worker in submission._workers.values() if worker.task is not None]
     assert worker.pipe.poll(SOON_S)
     worker.process.kill()
     (outcome,) = submission
-    assert (outcome.index, str(outcome.error)) == (1, "the process that had 8388608 died with exit code -9")
-
-
-def len_name(item: bytes) -> str:
-    return f"had {len(item)}"
+    assert (outcome.index, str(outcome.error)) == (1, "the process that had 1 died with exit code -9")
 
 
 def test_cancelling_ends_the_workers(make_pool: MakePool, tmp_path: Path) -> None:

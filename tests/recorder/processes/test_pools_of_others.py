@@ -23,7 +23,7 @@ from recorder.scenarios.sweep import Axis, sweep_jobs
 from replayer.datasets import plan
 from replayer.datasets.extract import extract
 from replayer.timeline.verify import verify_tape
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from oracle.command_lines import files
 from small_worlds import Walkers, record

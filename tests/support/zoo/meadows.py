@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 
 import sim.worlds
-from sim.kernel.simulation import Phase
-from sim.scenario.config.load import load_scenario
+from sim.kernel.hooks import Phase
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import Meadow
 
 WORLDS = Path(sim.worlds.__path__[0])

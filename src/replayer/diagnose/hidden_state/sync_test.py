@@ -18,7 +18,7 @@ from replayer.desync.state_diff import compare_states
 from replayer.diagnose.hidden_state.ambient import Ambient
 from replayer.diagnose.hidden_state.ambient_diff import find_candidates
 from replayer.diagnose.hidden_state.object_walk import take_ambient
-from replayer.diagnose.hidden_state.outside_sources import Answers, Sources
+from replayer.diagnose.hidden_state.outside_sources import Answers, OutsideSources
 from replayer.diagnose.hidden_state.report import (
     ENVIRONMENT,
     FRESH,
@@ -31,9 +31,10 @@ from replayer.diagnose.hidden_state.report import (
     report_lines,
 )
 from replayer.diagnose.hidden_state.roots import Roots
-from replayer.diagnose.hidden_state.trials import Factory, Outcome, Period, Trials, reader_names
+from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError
+from sim.kernel.hooks import marks_its_writes
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import ArenaOfSaved, as_simulation, end_of, inner_of
 from sim.kernel.state import Snapshot
@@ -128,7 +129,7 @@ class _Run:
             if path not in before.contents:  # Modules that only the instances led to.
                 before.contents[path] = content
                 before.objects[path] = found.objects.get(path)
-        self._sources = Sources(self._roots)
+        self._sources = OutsideSources(self._roots)
         self._trials = Trials(factory, self._roots, before)
         self._audit: AuditedChanges | None = None
         self._audited: Any = None
@@ -197,11 +198,7 @@ class _Run:
 
     def _step(self, given: Any) -> None:
         live = self._live
-        if (
-            getattr(live, "marks_writes", False)
-            and not isinstance(live, ArenaOfSaved)
-            and self._audited is not live.state
-        ):
+        if marks_its_writes(live) and not isinstance(live, ArenaOfSaved) and self._audited is not live.state:
             self._audit, self._audited = AuditedChanges(live.state), live.state
         if self._audit is not None:
             self._audit.reset(live.state.snapshot())
@@ -278,7 +275,7 @@ def _made(factory: Factory) -> Any:
         raise UnfitSimulationError(raised_text("making the simulation", error)) from error
 
 
-def _finding(period: Period, way: str, outcome: Outcome, suspects: list[Suspect]) -> SyncFinding:
+def _finding(period: Period, way: str, outcome: TrialOutcome, suspects: list[Suspect]) -> SyncFinding:
     count = outcome.bad_count
     assert count is not None
     live = period.start if count == 0 else period.states[count - 1] if period.states else None
