@@ -11,7 +11,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TEST_GROUPS ?= test datasets adapters doors  # Without the last three, what works with other packages is not tested.
+TEST_GROUPS ?= test datasets adapters viewers  # Without the last three, what works with other packages is not tested.
 PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape

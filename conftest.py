@@ -93,7 +93,7 @@ def leave_folder(namespace: dict[str, object]) -> None:
 # Pages about packages that few have: their examples are tested where these are.
 PACKAGES_OF_PAGES = {
     "docs/adapters.md": ("pettingzoo", "pygame", "mesa", "networkx", "mujoco"),
-    "docs/doors.md": ("rerun", "mcap", "minari", "h5py", "PIL"),
+    "docs/viewers.md": ("rerun", "mcap", "minari", "h5py", "PIL"),
 }
 
 pytest_collect_file = Sybil(
