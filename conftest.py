@@ -1,9 +1,9 @@
-"""Run the code in README and docs as tests: each page in an empty folder, its blocks one after the other.
+"""Run the code in README and docs as tests: each page in an empty folder, block after block.
 
-A ``python`` block is executed; an ``output`` block after it is what it must print. A ``console`` block is a session:
-what each line after ``$`` prints must match the lines below it. ``...`` stands for any text, since times, sizes and
-ids differ from run to run. ``<!--- skip: start if(lacks("polars"), reason="…") -->`` leaves blocks out where a package
-is not installed, up to ``<!--- skip: end -->``.
+A ``python`` block is executed. An ``output`` block after it holds what it must print. A ``console`` block is a session:
+the output of each command after ``$`` must match the lines below it. ``...`` matches any text, since times, sizes and
+ids differ from run to run. ``<!--- skip: start if(lacks("polars"), reason="…") -->`` skips blocks if a package is not
+installed, up to ``<!--- skip: end -->``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
 
 
 def compare(expected: str, printed: str) -> str | None:
-    """None if printed is expected, where ``...`` in the latter stands for anything; else what is wrong."""
+    """Return None if printed matches expected, in which ``...`` matches anything; else a description of the difference."""
     pattern = ".*?".join(re.escape(part) for part in expected.strip().split("..."))
     if re.fullmatch(pattern, printed.strip(), re.DOTALL):
         return None
@@ -34,7 +34,7 @@ def compare(expected: str, printed: str) -> str | None:
 
 
 def run_python(example: Example) -> None:
-    """Execute a block in the page's namespace, keeping what it prints."""
+    """Execute a block in the page's namespace and keep its output there."""
     printed = io.StringIO()
     code = compile("\n" * (example.line + example.parsed.line_offset) + example.parsed, example.path, "exec")
     with contextlib.redirect_stdout(printed):
@@ -43,16 +43,16 @@ def run_python(example: Example) -> None:
 
 
 def check_output(example: Example) -> str | None:
-    """Compare a block with what the Python block before it printed."""
+    """Compare an output block with the output of the Python block before it."""
     return compare(str(example.parsed), example.namespace["printed"])
 
 
 def run_console(example: Example) -> str | None:
-    """Run each command of a session and compare what it prints."""
+    """Run each command of a session and compare its output."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for part in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
-        command, _, expected = part.partition("\n")
-        finished = subprocess.run(  # noqa: S602 - the commands are ours
+    for entry in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
+        command, _, expected = entry.partition("\n")
+        finished = subprocess.run(  # noqa: S602 - the commands are from this repository
             command,
             shell=True,
             env={**os.environ, "PATH": path, "COLUMNS": "100"},
@@ -62,15 +62,15 @@ def run_console(example: Example) -> str | None:
             timeout=SESSION_S_MAX,
             check=False,
         )
-        wrong = compare(expected, finished.stdout)
-        if wrong is not None:
-            return f"$ {command}\n{wrong}"
+        difference = compare(expected, finished.stdout)
+        if difference is not None:
+            return f"$ {command}\n{difference}"
     return None
 
 
 def enter_folder(namespace: dict[str, object]) -> None:
-    """Work in an empty folder, so that a page's files are its own."""
-    import tempfile  # noqa: PLC0415 - only where a page is run
+    """Change to an empty folder, so that no page sees the files of another."""
+    import tempfile  # noqa: PLC0415 - only if a page is run
 
     namespace["lacks"] = lambda *names: any(importlib.util.find_spec(name) is None for name in names)
     namespace["folder"] = tempfile.TemporaryDirectory()
@@ -80,17 +80,17 @@ def enter_folder(namespace: dict[str, object]) -> None:
 
 
 def leave_folder(namespace: dict[str, object]) -> None:
-    """Go back and throw the page's files away, and the modules that were imported from them."""
+    """Change back; remove the page's files and the modules that were imported from them."""
     folder = namespace["folder"].name  # type: ignore[attr-defined]
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None) or "").startswith(folder + os.sep):
-            del sys.modules[name]  # Another page may have one of the same name.
+            del sys.modules[name]  # Another page may have a module of the same name.
     os.chdir(namespace["before"])  # type: ignore[arg-type]
     sys.path.remove(folder)
     namespace["folder"].cleanup()  # type: ignore[attr-defined]
 
 
-# Pages about packages that few have: their examples are tested where these are.
+# Pages about optional packages: their examples are tested only if these are installed.
 PACKAGES_OF_PAGES = {
     "docs/adapters.md": ("pettingzoo", "pygame", "mesa", "networkx", "mujoco"),
     "docs/viewers.md": ("rerun", "mcap", "minari", "h5py", "PIL"),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder
 from recorder import RecordingError
@@ -109,15 +110,18 @@ def test_a_killed_record_run_is_gone_on_with(tmp_path: Path, number: int) -> Non
     print("seed", seed)
     chance = random.Random(seed)
     process = subprocess.Popen([*RECORD, "run", "quiet-meadow", "-q", "-o", str(path), "--ticks", "100000"])
-    reached, wanted = 0, chance.randrange(1, 120) * (number + 1)
-    while reached < wanted:
+    wanted = chance.randrange(1, 120) * (number + 1)
+
+    def reached_enough() -> int | None:
         assert process.poll() is None
         try:
             with Tape(path) as tape:
-                reached = tape.last_tick
+                return tape.last_tick if tape.last_tick >= wanted else None
         except (FileNotFoundError, RecordingError):
-            pass  # It has only begun.
-        time.sleep(0.002)
+            return None  # It has only begun.
+
+    reached = wait_until(reached_enough)
+    assert reached is not None
     process.kill()
     process.wait()
     with Tape(path) as tape:

@@ -8,11 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder
 import recorder.commands.main
@@ -318,16 +318,17 @@ def test_a_world_of_another_version_that_steps_otherwise_is_a_desync(
 def start_and_wait(*arguments: str) -> subprocess.Popen[str]:
     """A ``record`` of its own that has recorded something."""
     process = subprocess.Popen([*RECORD, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
+
+    def has_recorded() -> bool:
+        assert process.poll() is None, process.communicate()
         try:
             with Tape(Path("a.tape")) as tape:
-                if tape.last_tick > 20:
-                    return process
+                return tape.last_tick > 20
         except (OSError, recorder.RecordingError):
-            pass  # It has only begun.
-        time.sleep(0.01)
-    raise AssertionError(process.communicate())
+            return False  # It has only begun.
+
+    wait_until(has_recorded)
+    return process
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tiny_roles import Ring
+from waiting import wait_until
 
 from recorder.scenarios.batch import Job, RunRecord, run_job
 from sim.scenario.results.result import ScenarioResult
@@ -40,10 +40,8 @@ def dies_beside_a_begun_tape(job: Job) -> RunRecord:
         mark.touch()
         if job.index == 0:
             job.tape.write_bytes(b"begun")
-            time.sleep(30)
-        begun = job.tape.with_name("run-00000.tape")
-        while not begun.exists():
-            time.sleep(0.01)
+            signal.pause()
+        wait_until(job.tape.with_name("run-00000.tape").exists)
         os.kill(os.getpid(), signal.SIGKILL)
     return run_job(job)
 
@@ -85,7 +83,9 @@ def tapes_in(folder: Path) -> dict[str, bytes]:
 def always_dies_late(job: Job) -> RunRecord:
     """Run the job; the worker of job 3 always dies, when some others are done."""
     if job.index == 3:
-        time.sleep(0.3)
+        assert job.tape is not None
+        others = job.tape.parent
+        wait_until(lambda: len(list(others.glob("*.tape"))) >= 3)  # At most one of them is under way.
         os.kill(os.getpid(), signal.SIGKILL)
     return run_job(job)
 
@@ -96,5 +96,5 @@ def first_alone(job: Job) -> RunRecord:
     if job.index > 0:
         job.tape.write_bytes(b"begun")
         job.tape.with_suffix(".pid").write_text(f"{os.getpid()}\n")
-        time.sleep(600)
+        wait_until(lambda: False, seconds=600)  # A signal right before signal.pause() would be lost.
     return run_job(job)

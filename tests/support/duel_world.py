@@ -2,23 +2,25 @@
 
 Two players add to their heaps. ``push`` adds three, ``lazy`` one now and then, ``random`` as drawn, ``idle`` nothing;
 whoever has the larger heap at the end has won. A scenario may end a run when a heap is full, send the left player gifts,
-make the step raise, kill its process, or be slow.
+make the step raise, kill its process, or wait for a file that lets it go on.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from waiting import wait_until
 
 from sim import Field, Schema, State
 from sim.kernel.counter_rng import KeyedRandom
 from sim.kernel.registry import Config, ConfigError, Origin, World
 
 PLAYERS = ("left", "right")
+GO_ON = "go-on"  # With this file in the folder of work, no step waits.
 POLICIES = ("push", "lazy", "random", "idle")
 
 
@@ -26,7 +28,7 @@ class Duel:
     """Heaps grow by inputs [player, amount], and by one for a player drawn under the seed."""
 
     def __init__(self, config: Config) -> None:
-        known = {"world", "name", "seed", "ticks", "full", "gift_every", "raise_at", "kill_at", "tick_s", "outcome"}
+        known = {"world", "name", "seed", "ticks", "full", "gift_every", "raise_at", "kill_at", "stops_at", "outcome"}
         unknown = set(config) - known
         if unknown:
             raise ConfigError(min(unknown), "there is no such key")
@@ -42,7 +44,8 @@ class Duel:
             raise RuntimeError("the heap fell over")
         if tick == config.get("kill_at"):
             os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(config.get("tick_s", 0))
+        if tick == config.get("stops_at"):
+            wait_until(Path(GO_ON).exists)
         state["tick"][()] = tick
         lucky = int(KeyedRandom(config.get("seed", 0)).words(1, tick, [0])[0, 0]) & 1
         state["heaps"][lucky] += 1

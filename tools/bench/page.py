@@ -1,6 +1,6 @@
-"""Make all tables and pictures of docs/performance.md anew, between the marks that stand there; one command for the page.
+"""Update all tables and pictures of docs/performance.md, between the marks on the page, with new measurements.
 
-Takes about half an hour on a quiet machine with two cores. What was measured is also written as JSON.
+Takes about half an hour on a quiet machine with two cores. The figures are also written as JSON.
 
     python tools/bench/page.py [--only targets profile ticks scaling peers] [--quick] [--page FILE] [--json FOLDER]
 """
@@ -23,48 +23,59 @@ SECTIONS = {
     "ticks": ("ticks.py", True),
     "scaling": ("scaling.py", True),
     "peers": ("peer_costs.py", True),
-}  # The program, and whether it draws.
-QUICK = {"targets": ["--quick", "--only", "T10"], "profile": ["--ticks", "1000"]}  # Others have an argument for that.
+}  # The program; True if it draws pictures.
+QUICK = {
+    "targets": ["--quick", "--only", "T10"],
+    "profile": ["--ticks", "1000"],
+}  # The other programs have an argument for that.
 
 
 def replace_section(page: str, name: str, text: str) -> str:
-    """The page with text between the marks of a section. Raises ValueError if there are none."""
+    """Return the page with text between the marks of a section. Raises ValueError if there are no such marks."""
     begin, end = f"<!-- {name}: made by tools/bench/page.py -->\n", f"<!-- end of {name} -->\n"
-    found = re.compile(f"({re.escape(begin)}).*?({re.escape(end)})", re.DOTALL)
-    if not found.search(page):
+    section = re.compile(f"({re.escape(begin)}).*?({re.escape(end)})", re.DOTALL)
+    if not section.search(page):
         raise ValueError(f"the page has no section {name!r}")
-    return found.sub(lambda match: f"{match[1]}\n{text.strip()}\n\n{match[2]}", page)
+    return section.sub(lambda match: f"{match[1]}\n{text.strip()}\n\n{match[2]}", page)
 
 
-def make(name: str, more: list[str], pictures: Path, json_folder: Path) -> str:
-    """Run one program; what it has to say to the page."""
-    program, draws = SECTIONS[name]
+def make(name: str, options: list[str], pictures: Path, json_folder: Path) -> str:
+    """Run one program and return its text for the page."""
+    program, draws_pictures = SECTIONS[name]
     with tempfile.TemporaryDirectory() as folder:
         markdown = Path(folder) / "section.md"
         command: list[str | Path] = [sys.executable, HERE / program, "--markdown", markdown]
         command += ["--json", json_folder / f"{name}.json"]
-        if draws:
+        if draws_pictures:
             command += ["--plot", pictures]
-        subprocess.run([*command, *more], check=True)
+        subprocess.run([*command, *options], check=True)
         return markdown.read_text(encoding="utf-8")
 
 
 def main() -> None:
-    """Measure, and write the page."""
+    """Measure, and update the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="small and short, to try this program")
     parser.add_argument("--long", action="store_true", help="scaling: runs of up to 10^7 ticks")
     parser.add_argument("--page", type=Path, default=DOCS / "performance.md")
     parser.add_argument("--json", type=Path, default=Path("build/bench"), help="folder for the figures")
-    given = parser.parse_args()
-    given.json.mkdir(parents=True, exist_ok=True)
-    for name in given.only:
+    arguments = parser.parse_args()
+    arguments.json.mkdir(parents=True, exist_ok=True)
+    for name in arguments.only:
         start = time.monotonic()
-        more = QUICK.get(name, ["--quick"]) if given.quick else ["--long"] if given.long and name == "scaling" else []
-        text = make(name, more, given.page.parent / "pictures", given.json)
-        page = given.page.read_text(encoding="utf-8")  # Now, not before: it may have been edited while this measured.
-        given.page.write_text(replace_section(page, name, text), encoding="utf-8")
+        options = (
+            QUICK.get(name, ["--quick"])
+            if arguments.quick
+            else ["--long"]
+            if arguments.long and name == "scaling"
+            else []
+        )
+        text = make(name, options, arguments.page.parent / "pictures", arguments.json)
+        page = arguments.page.read_text(
+            encoding="utf-8"
+        )  # Now, not before: it may have been edited during the measurement.
+        arguments.page.write_text(replace_section(page, name, text), encoding="utf-8")
         print(f"{name}: {time.monotonic() - start:,.0f} s")
 
 

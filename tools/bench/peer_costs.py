@@ -106,11 +106,11 @@ def row(way: str, taken: turns.Taken, alone_us: float, idle_bytes: int) -> Row:
         "way": way,
         "µs a tick, p50": p50,
         "p99": p99,
-        "mean, keyframes and all": statistics.mean(taken.beyond_us + keyframes) - alone_us,
+        "mean, with keyframes": statistics.mean(taken.beyond_us + keyframes) - alone_us,
         "keyframe, µs": statistics.median(keyframes) if keyframes and keeps else None,
         "bytes a tick": size / taken.ticks if size is not None and keeps else None,
         "close, s": round(figures["close_s"], 2) if keeps else None,
-        "a tick read, ms": figures.get("access_ms"),
+        "reading a tick, ms": figures.get("access_ms"),
         "memory, MB": (memory - idle_bytes) / 1e6 if memory and keeps else None,
         "ticks": taken.ticks,
     }
@@ -128,7 +128,7 @@ def markdown(groups: list[Group]) -> str:
     text = f"{tables.facts_line()}\n"
     for group in groups:
         text += f"\n### {group.title[0].upper()}{group.title[1:]}\n\n{tables.markdown_table(group.rows)}"
-        text += "".join(f"\nNo figures of {way}: {why}.\n" for way, why in group.absent.items())
+        text += "".join(f"\nNo figures for {way}: {why}.\n" for way, why in group.absent.items())
     return text
 
 
@@ -165,7 +165,7 @@ def _plot_group(group: Group, left: Any, right: Any) -> None:
         p50 = max(one["µs a tick, p50"], 0.1)
         left.plot([p50, max(one["p99"], p50)], [place, place], color=colour, lw=1.2)
         left.plot([p50], [place], "o", color=colour, ms=5)
-        left.plot([max(one["mean, keyframes and all"], 0.1)], [place], "D", color=colour, ms=4, mfc="white", zorder=3)
+        left.plot([max(one["mean, with keyframes"], 0.1)], [place], "D", color=colour, ms=4, mfc="white", zorder=3)
         left.annotate(
             tables.shown(p50), (p50, place), (-5, 0), textcoords="offset points", ha="right", va="center", fontsize=7
         )

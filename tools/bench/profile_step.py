@@ -1,4 +1,4 @@
-"""Where each microsecond of Recorder.step goes: the workload S, in situ, right after the real step.
+"""The cost of each stage of Recorder.step in µs: the workload S, in situ, right after the real step.
 
 The names that Recorder.step calls are put behind a timer, one stage each; the rest of the time inside of Recorder.step is
 its own. A timer costs something, too: what of it falls into the stage is measured by a stage that does nothing and taken
@@ -64,9 +64,7 @@ class Stage:
 STEP = Stage("the simulation's step", workloads.Timed, "step")
 STAGES = (
     STEP,
-    Stage(
-        "inputs to MessagePack, refused if they would not come back", recorder.session.recorder, "encode_inputs", "pack"
-    ),
+    Stage("inputs to MessagePack, with a round-trip check", recorder.session.recorder, "encode_inputs", "pack"),
     Stage("hash of the whole state", State, "hash", "hash"),
     Stage("what the tick changed (mode changes)", Outputs, "take"),
     Stage("hash of that, chained", TickLinks, "prove"),
@@ -74,11 +72,11 @@ STAGES = (
     Stage("the frame's bytes", recorder.session.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
     Stage("the frame to the writer's thread", Handover, "put", "append"),
-    Stage("whether a segment or a keyframe is due", Keyframes, "add_frame"),
+    Stage("check if a segment or a keyframe is due", Keyframes, "add_frame"),
 )
 REST = "the rest of Recorder.step"
 BARE = {
-    "pack": "msgpack.Packer.pack of the orders",
+    "pack": "msgpack.Packer.pack of the inputs",
     "hash": "xxh3 of the arena",
     "fields": "xxh3 of each field, in one map",
     "store": "CRC32C and a store into memory",
@@ -105,7 +103,7 @@ class Timers:
                 setattr(stage.holder, stage.name, function)
 
     def behind(self, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that takes down how long this one takes."""
+        """A function that records how long this one takes."""
         spent, clock = self.spent_ns, time.perf_counter_ns
 
         def timed(*given: Any, **named: Any) -> Any:
@@ -285,17 +283,17 @@ def rows_of(found: Found) -> list[tables.Row]:
                 "p99": p99,
                 "share": f"{p50 / total:.0%}",
                 "bare call, µs p50": statistics.median(found.bare[bare]) if bare else None,
-                "which": BARE.get(bare, "–"),
+                "bare call": BARE.get(bare, "–"),
             }
         )
     p50, p99 = np.percentile(found.untimed, [50, 99]).tolist()
     rows.append({"stage": "sum of the stages", "µs p50": total} | _blank())
-    rows.append({"stage": "the whole beyond the step, without timers", "µs p50": p50} | _blank() | {"p99": p99})
+    rows.append({"stage": "total beyond the step, without timers", "µs p50": p50} | _blank() | {"p99": p99})
     return rows
 
 
 def _blank() -> tables.Row:
-    return {"p99": None, "share": None, "bare call, µs p50": None, "which": None}
+    return {"p99": None, "share": None, "bare call, µs p50": None, "bare call": None}
 
 
 def plot(rows: list[tables.Row], folder: Path) -> None:

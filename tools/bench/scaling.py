@@ -132,7 +132,7 @@ def record_length(path: Path, ticks: int) -> Point:
         "÷ hash + encode + store": p50 / statistics.median(reference),
         "close, s": time.perf_counter() - start_s,
         "recording, MB": (memory_bytes - before_bytes) / 1e6,
-        "since a tenth, MB": (memory_bytes - early_bytes) / 1e6,
+        "since 10 % of the run, MB": (memory_bytes - early_bytes) / 1e6,
         "file, MB": path.stat().st_size / 1e6,
     }
 
@@ -239,7 +239,7 @@ def measure_size(path: Path, size: float) -> Point:
         "delta keyframe, µs": events["delta"],
         "full keyframe, µs": events["full"],
         "full read, ms": read_ms,
-        "seek by the log, ms": seek_log_ms(path, ticks),
+        "seek by changes, ms": seek_log_ms(path, ticks),
         "memory, states": extra / size_bytes if size_bytes >= 10**7 else None,
     }
 
@@ -269,7 +269,7 @@ def measure_share(path: Path, share: float) -> Point:
         "changes by scan, µs a tick": found["scan"]["p50"],
         "delta keyframe, µs": found["events"]["delta"],
         "changes, bytes a tick": found["marks"]["bytes"],
-        "seek by the log, ms": seek_ms,
+        "seek by changes, ms": seek_ms,
     }
 
 
@@ -283,7 +283,7 @@ def shared(path: Path, share: float) -> list[Callable[[], Point]]:
 
 @attrs.frozen
 class Expected:
-    """What a figure should do.
+    """The expected growth of a figure.
 
     Attributes:
         slope: in logarithms.
@@ -321,15 +321,17 @@ CURVES = {
         LENGTHS,
         length,
         {
-            "µs a tick, p50": Expected(0, "a tick knows nothing of those before it"),
-            "p99": Expected(0, "likewise"),
-            "÷ hash + encode + store": Expected(0, "likewise; a drift of the machine is divided out"),
+            "µs a tick, p50": Expected(0, "a tick does not depend on earlier ticks"),
+            "p99": Expected(0, "a tick does not depend on earlier ticks"),
+            "÷ hash + encode + store": Expected(
+                0, "a tick does not depend on earlier ticks; machine drift cancels out"
+            ),
             "recording, MB": Expected(0, "at most 64 MiB wait for a sync, reached by then", 1e6),
             "open, ms": Expected(0, "the end of the file leads to the index"),
-            "first seek, ms": Expected(0, "as any seek, and the simulation is made", 1e5),
+            "first seek, ms": Expected(0, "a seek, plus making the simulation", 1e5),
             "seek, ms p50": Expected(0, "the index is a tree; at most 300 steps"),
-            "reading, MB": Expected(0, "parts of the index are read where they are needed"),
-            "file, MB": Expected(1, "all ticks are in it"),
+            "reading, MB": Expected(0, "the index is read in parts, on demand"),
+            "file, MB": Expected(1, "it holds all ticks"),
         },
         {
             "µs a tick beyond the step": ("µs a tick, p50", "p99"),
@@ -345,12 +347,12 @@ CURVES = {
         {
             "µs a tick, p50": Expected(1, "each tick hashes the whole state", 1e8),
             "mode changes, p50": Expected(
-                0, "from 1 MiB on a hash of what changed, a hundred numbers, ever further apart", 1e7
+                0, "from 1 MiB on, a hash of the changes: a hundred numbers, ever further apart", 1e7
             ),
-            "delta keyframe, µs": Expected(1, "the hash of its tick; marks tell what to take", 1e8),
-            "full keyframe, µs": Expected(1, "likewise; the writer makes it of the one before", 1e8),
-            "full read, ms": Expected(1, "all of it is decoded", 1e8),
-            "seek by the log, ms": Expected(1, "a full keyframe, and a hash on arrival", 1e8),
+            "delta keyframe, µs": Expected(1, "its tick is hashed; marks select the rows to copy", 1e8),
+            "full keyframe, µs": Expected(1, "its tick is hashed; the writer builds it from the previous one", 1e8),
+            "full read, ms": Expected(1, "everything is decoded", 1e8),
+            "seek by changes, ms": Expected(1, "a full keyframe is read, and the result hashed", 1e8),
         },
         {
             "µs, on the simulation's thread": (
@@ -359,7 +361,7 @@ CURVES = {
                 "mode changes, p50",
                 "full keyframe, µs",
             ),
-            "ms, reading": ("full read, ms", "seek by the log, ms"),
+            "ms, reading": ("full read, ms", "seek by changes, ms"),
         },
     ),
     "share": Curve(
@@ -368,11 +370,15 @@ CURVES = {
         shared,
         {
             "events, µs a tick": Expected(0, "only inputs and the hash are kept"),
-            "changes by marks, µs a tick": Expected(1, "what changed is taken; below, the hash rules", 1e-2),
-            "changes by scan, µs a tick": Expected(1, "likewise; below, the comparison rules", 1e-2),
-            "delta keyframe, µs": Expected(0, "of a field of which many rows changed all are copied", 1e-3),
-            "changes, bytes a tick": Expected(1, "in proportion to what changed", 1e-3),
-            "seek by the log, ms": Expected(1, "changes are applied; below, reading the keyframe rules", 1e-2),
+            "changes by marks, µs a tick": Expected(1, "changes are copied; at small shares the hash dominates", 1e-2),
+            "changes by scan, µs a tick": Expected(
+                1, "changes are copied; at small shares the comparison dominates", 1e-2
+            ),
+            "delta keyframe, µs": Expected(0, "a field with many changed rows is copied completely", 1e-3),
+            "changes, bytes a tick": Expected(1, "proportional to the changes", 1e-3),
+            "seek by changes, ms": Expected(
+                1, "changes are applied; at small shares reading the keyframe dominates", 1e-2
+            ),
         },
         {
             "µs a tick beyond the step": (
@@ -381,7 +387,7 @@ CURVES = {
                 "changes by scan, µs a tick",
             ),
             "bytes a tick": ("changes, bytes a tick",),
-            "ms": ("seek by the log, ms",),
+            "ms": ("seek by changes, ms",),
         },
     ),
 }
@@ -398,7 +404,7 @@ def slope(points: list[Point], column: str, from_x: float) -> float | None:
 
 
 def slopes(curve: Curve, points: list[Point]) -> list[Point]:
-    """The table of what was expected."""
+    """The table of expected and measured slopes."""
     rows = []
     for column, expected in curve.expected.items():
         measured = slope(points, column, expected.from_x)
@@ -406,9 +412,9 @@ def slopes(curve: Curve, points: list[Point]) -> list[Point]:
         rows.append(
             {
                 "figure": column,
-                "slope expected": f"{expected.slope:g}",
-                "measured": None if measured is None else f"{measured:+.2f}",
-                "grows more": grows,
+                "expected slope": f"{expected.slope:g}",
+                "measured slope": None if measured is None else f"{measured:+.2f}",
+                "grows faster": grows,
                 "because": expected.why,
             }
         )
@@ -430,7 +436,7 @@ def run(curve: Curve, xs: list[float]) -> list[Point]:
 
 
 def plot(name: str, points: list[Point], folder: Path) -> None:
-    """The curve's panels, both axes logarithmic; the dashed lines have the slopes that were expected."""
+    """The curve's panels, both axes logarithmic; the dashed lines have the expected slopes."""
     curve, plt = CURVES[name], tables.pyplot()
     key = next(iter(points[0]))
     shape = {"figsize": (4 * len(curve.panels), 2.8), "squeeze": False, "gridspec_kw": {"wspace": 0.85}}
@@ -453,13 +459,13 @@ def plot(name: str, points: list[Point], folder: Path) -> None:
         axis.set_title(title, fontsize=9)
         _label_ends(axis, ends, points[-1][key])
         axis.grid(color="#e3e6ea", lw=0.6)
-    figure.suptitle(f"{curve.title}; dashed: the slope that is expected", x=0.12, y=1.05, ha="left", fontweight="bold")
+    figure.suptitle(f"{curve.title}; dashed: the expected slope", x=0.12, y=1.05, ha="left", fontweight="bold")
     tables.save_picture(figure, folder, f"scaling-{name}")
     plt.close(figure)
 
 
 def _label_ends(axis: Any, ends: list[tuple[float, str, str]], x: float) -> None:
-    """Names beside the last points, moved apart where they would lie on each other."""
+    """Names next to the last points, spread where they would overlap."""
     low, high = axis.get_ylim()
     if high / low < 20:  # A flat line looks flat only if the axis has room.
         middle = (low * high) ** 0.5

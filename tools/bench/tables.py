@@ -33,7 +33,7 @@ def facts() -> dict[str, Any]:
 def facts_line() -> str:
     """The same in words."""
     known = facts()
-    load = f"load before {LOAD:.1f}"
+    load = f"load average before the run {LOAD:.1f}"
     return f"{known['machine']}, {known['cores']} cores ({load}), Python {known['python']}, NumPy {known['numpy']}"
 
 

@@ -77,9 +77,9 @@ class Line:
     Attributes:
         what: the workload, and what is measured of it.
         way: of WAYS.
-        step_us: its own step, with nobody tracking.
+        step_us: its own step, without tracking.
         above_us: what its steps take more while it is tracked, from one question to the next: mostly faults.
-        asked_us: asking, copying what changed, beginning anew.
+        asked_us: asking, copying what changed, starting again.
     """
 
     what: str

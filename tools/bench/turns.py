@@ -1,7 +1,7 @@
 """Ways of doing the same work, each in a process of its own, that take turns: a slice of ticks each, round after round.
 
 What else the machine does, and how fast it is just now, meets all of them alike; and none meets what another one has
-left in memory, or its threads. A turn ends when the process is at rest, so that nobody works in the next one's.
+left in memory, or its threads. A turn ends when the process is at rest, so no process works during the turn of another.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Runner(Protocol):
         """Step and record."""
 
     def after(self, tick: int) -> None:
-        """What should be done then at nobody's cost."""
+        """Do what the tick calls for but is not measured."""
 
     def is_keyframe(self, tick: int) -> bool:
         """Whether the state was written then."""

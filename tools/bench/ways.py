@@ -90,7 +90,7 @@ class Way:
         self.put(tick, inputs, self.world.state if tick % self.every == 0 else None)
 
     def after(self, tick: int) -> None:
-        """Take down the hashes of some states."""
+        """Record the hashes of some states."""
         if tick <= FIRST_SAMPLES or tick * 2654435761 % (1 << 32) < SAMPLE_SHARE * (1 << 32):
             state = self.world.state
             self._hashes[tick] = xxhash.xxh3_64_intdigest(state.arena.data), hash_of_fields(state)

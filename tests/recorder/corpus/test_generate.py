@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
+import subprocess
 from pathlib import Path
 
+import duel_world
 import pytest
 from corpora import change, duel_folder, generate, rows, start_generating, tapes  # noqa: F401 - a fixture
+from waiting import wait_until
 
 import recorder.commands.main
 import replayer
@@ -116,24 +118,20 @@ def test_only_what_is_missing_is_run(capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["ran"] == 8  # Of 16: the others were there.
 
 
-def test_a_kill_costs_only_the_runs_under_way(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_costs_only_the_runs_under_way(capsys: pytest.CaptureFixture[str]) -> None:
     """Killed in the middle, and its workers with it; then only what had not finished is run, and all is as if nothing was."""
-    change("slow", tick_s=0.1)
+    change("slow", stops_at=20)
     line = f"heaps.toml slow.toml --seeds 0..1 {BOTH}"
     process = start_generating(f"{line} -j 2")
-    while len(tapes(Path("runs"))) < 8 or len(list(Path("runs").glob("slow*.part"))) < 2:
-        assert process.poll() is None
-        time.sleep(0.02)
+    _wait_until_all_but_the_slow_have_run(process, 8)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     _wait_until_nobody_writes(process.pid)
     finished = {path: path.stat().st_mtime_ns for path in Path("runs").glob("*.tape")}
     assert len(list(Path("runs").glob("*.part"))) == 2
-    assert 8 <= len(finished) < 16
+    assert len(finished) == 8
 
-    monkeypatch.setattr("duel_world.time.sleep", lambda _: None)
+    Path(duel_world.GO_ON).touch()
     assert generate(f"{line} -j 1 --json") == 0
 
     assert json.loads(capsys.readouterr().out)["ran"] == 16 - len(finished)
@@ -144,12 +142,19 @@ def test_a_kill_costs_only_the_runs_under_way(
     assert rows(Path("runs"))["quality"] == rows(Path("others"))["quality"]
 
 
+def _wait_until_all_but_the_slow_have_run(process: subprocess.Popen[bytes], count: int) -> None:
+    """Both workers are at a run that waits in the midst, then."""
+
+    def have_run() -> bool:
+        assert process.poll() is None
+        return len(tapes(Path("runs"))) == count and len(list(Path("runs").glob("slow*.part"))) == 2
+
+    wait_until(have_run)
+
+
 def _wait_until_nobody_writes(session: int) -> None:
     """Until the workers that a killed process has left behind have ended, by themselves."""
-    deadline = time.monotonic() + 20
-    while _of_session(session):
-        assert time.monotonic() < deadline, "the workers have outlived the process that began them"
-        time.sleep(0.02)
+    wait_until(lambda: not _of_session(session), 20)
 
 
 def _of_session(session: int) -> list[str]:
@@ -166,12 +171,10 @@ def _of_session(session: int) -> list[str]:
 
 def test_an_interrupt_stops_all_and_leaves_nothing_half() -> None:
     """Ctrl-C reaches the workers, too; what had finished is kept."""
-    change("heaps", tick_s=0.02)
-    process = start_generating(f"heaps.toml --seeds 0..30 {BOTH} -j 2")
+    change("slow", stops_at=20)
+    process = start_generating(f"heaps.toml slow.toml --seeds 0..7 {BOTH} -j 2")
     # Both workers are at it; one that is interrupted while it starts takes the other one down, half a tape and all.
-    while len(list(Path("runs").glob("*.tape"))) < 2 or len(list(Path("runs").glob("*.part"))) < 2:
-        assert process.poll() is None
-        time.sleep(0.01)
+    _wait_until_all_but_the_slow_have_run(process, 32)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == 130
     _wait_until_nobody_writes(process.pid)

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder
 from recorder import ForkedRecorderError, Recorder
@@ -156,7 +156,7 @@ tape.close()
 def test_a_child_that_outlives_its_parent_does_not_hold_the_tape(tmp_path: Path) -> None:
     """The lock goes with the process that records: killed, its tape can be resumed while the child still lives."""
     program = """
-import os, signal, sys, time
+import os, signal, sys
 import recorder
 from small_worlds import Walkers
 tape = recorder.Recorder(sys.argv[1], Walkers())
@@ -164,8 +164,7 @@ for _ in range(7):
     tape.step()
 child = os.fork()
 if child == 0:
-    time.sleep(60)
-    os._exit(0)
+    signal.pause()
 print(child, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -179,9 +178,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     process.wait()
     try:
         os.kill(child, 0)  # It lives.
-        deadline = time.monotonic() + 10
-        while is_locked(path) and time.monotonic() < deadline:
-            time.sleep(0.01)  # The child gives the files back when it first runs.
+        wait_until(lambda: not is_locked(path), 10)  # The child gives the files back when it first runs.
         with recorder.resume(path, Walkers()) as tape:
             assert tape.tick == 7
             tape.step()

@@ -8,19 +8,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import attrs
 import pytest
 from batch_work import always_dies_late, dies_once
+from waiting import wait_until
 
 from recorder.scenarios.batch import Job, RunRecord, run_job, run_many
 from recorder.scenarios.batch_manifest import LINES_NAME
 from recorder.scenarios.sweep import Axis, run_batch, sweep_jobs
+from replayer import Tape
 from sim.scenario.config.load import load_scenario
 
 from project_paths import SUPPORT
@@ -59,12 +60,14 @@ def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
     """What it had not finished runs in processes of our own; the job of which the worker dies again is named."""
     truth = run_many(jobs_of(5), workers=1)
     told: list[int] = []
+    begun = tmp_path / "begun"
+    begun.mkdir()
     with executor(2) as pool:
         found = run_many(
-            jobs_of(5), executor=pool, work=always_dies_late, finished=lambda record: told.append(record.index)
+            jobs_of(5, begun), executor=pool, work=always_dies_late, finished=lambda record: told.append(record.index)
         )
     assert found[3].error == "its worker died 2 times, the last time with nothing else to do"
-    others = [attrs.evolve(record, attempts=1) for record in found if record.index != 3]
+    others = [attrs.evolve(record, attempts=1, tape=None) for record in found if record.index != 3]
     assert others == [record for record in truth if record.index != 3]
     assert sorted(told) == list(range(5))
 
@@ -78,17 +81,24 @@ def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
     assert len(list(folder.glob("*.tape"))) == 5
 
 
-def test_an_interrupt_while_a_record_is_kept() -> None:
+def test_an_interrupt_while_a_record_is_kept(tmp_path: Path) -> None:
     """It is kept once, and nothing more is begun."""
     told: list[int] = []
+
+    def the_other_worker_has_finished() -> bool:
+        with ExitStack() as stack:
+            statuses = [
+                stack.enter_context(Tape(path)).status for path in tmp_path.glob("*.tape") if path.stat().st_size
+            ]
+        return statuses.count("intact") >= 2
 
     def finished(record: RunRecord) -> None:
         told.append(record.index)
         signal.raise_signal(signal.SIGINT)
-        time.sleep(0.1)  # Time for what would come at once.
+        wait_until(the_other_worker_has_finished)  # Its record would come at once.
 
     with pytest.raises(KeyboardInterrupt):
-        run_many(jobs_of(3), workers=2, finished=finished)
+        run_many(jobs_of(3, tmp_path), workers=2, finished=finished)
     assert told
     assert len(told) == len(set(told))
 
@@ -114,14 +124,14 @@ def waiting_batch(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[
     given = [sys.executable, "-c", WAITING, str(folder)]
     with subprocess.Popen(given, cwd=SUPPORT, stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
-            workers: list[int] = []
-            deadline_s = time.monotonic() + 60
-            lines = folder / LINES_NAME
-            while len(workers) < 2 or lines.read_text().count("\n") < 2:
-                assert time.monotonic() < deadline_s
+
+            def at_work() -> list[int]:
                 assert process.poll() is None
-                time.sleep(0.02)
-                workers = [int(text) for path in folder.glob("*.pid") if (text := path.read_text()).endswith("\n")]
+                numbers = [int(text) for path in folder.glob("*.pid") if (text := path.read_text()).endswith("\n")]
+                has_kept_one = len(numbers) == 2 and (folder / LINES_NAME).read_text().count("\n") == 2
+                return numbers if has_kept_one else []
+
+            workers = wait_until(at_work)
             assert all(map(is_alive, workers))
             yield process, workers
         finally:
@@ -140,10 +150,7 @@ def test_workers_end_with_the_parent(tmp_path: Path, number: signal.Signals) -> 
         else:
             process.send_signal(number)
         assert process.wait(SOON_S) == (130 if number == signal.SIGINT else -number)
-        deadline_s = time.monotonic() + SOON_S
-        while any(map(is_alive, workers)):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.02)
+        wait_until(lambda: not any(map(is_alive, workers)), SOON_S)
         assert process.stderr is not None
         told = process.stderr.read().decode()
         assert "Traceback" not in told

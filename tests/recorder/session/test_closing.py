@@ -108,24 +108,32 @@ def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> Non
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, time
+import os, signal, sys, threading
 from recorder import Recorder
 from recorder.storage.tape_files import LogFile
 from small_worlds import Walkers
-fdatasync = LogFile.fdatasync
-def slowly(self):
-    time.sleep(0.4)
+from waiting import wait_until
+fdatasync, is_syncing, is_released = LogFile.fdatasync, threading.Event(), threading.Event()
+def held(self):
+    is_syncing.set()
+    is_released.wait()
     fdatasync(self)
+def interrupt():
+    is_syncing.wait()
+    main = threading.main_thread().ident
+    wait_until(lambda: sys._current_frames()[main].f_code is threading.Condition.wait.__code__)
+    os.kill(os.getpid(), signal.SIGINT)
 tape = Recorder(sys.argv[1], Walkers(), durability=sys.argv[2])
 for tick in range(50):
     tape.step([[1, 1]])
-LogFile.fdatasync = slowly
-threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
+tape.flush()
+LogFile.fdatasync = held
+threading.Thread(target=interrupt).start()
 try:
     tape.close({"reason": "first"})
     sys.exit("not interrupted")
 except KeyboardInterrupt:
-    pass
+    is_released.set()
 try:
     tape.step([])
     sys.exit("not closed")
@@ -151,6 +159,7 @@ def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert (finished.returncode, finished.stderr) == (0, "")
     with Tape(path) as read:

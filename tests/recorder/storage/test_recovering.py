@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder.writer.journal
 from recorder import Recorder
@@ -30,14 +29,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once, and have no memory for what a refusing disk does not take."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     monkeypatch.setattr("recorder.writer.writer.BACKLOG_BYTES_MAX", 0)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    """Wait for the writer's thread."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def refuse(files: FailingFiles) -> None:
@@ -75,10 +66,10 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
     with pytest.raises(recorder.WriterFailedError):
         tape.flush()
     step_to(tape, 40)
-    until(lambda: tape._writer._dropping_from is not None and tape._writer._handover.is_done)
+    wait_until(lambda: tape._writer._dropping_from is not None and tape._writer._handover.is_done)
     assert tape._journal._suspended
     files.recover()
-    until(lambda: not tape._writer.failing)
+    wait_until(lambda: not tape._writer.failing)
 
     stepping = threading.Thread(target=step_to, args=(tape, 60), daemon=True)
     stepping.start()
@@ -106,9 +97,9 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
     assert len(files.segments) == 1
     refuse(files)
     step_to(tape, 20)  # The append of its frame fails, and then there is no room for the keyframe.
-    until(lambda: tape._writer.failing and tape._writer._handover.is_done)
+    wait_until(lambda: tape._writer.failing and tape._writer._handover.is_done)
     files.recover()
-    until(lambda: not tape._writer.failing)
+    wait_until(lambda: not tape._writer.failing)
     assert tape.statistics().writer.dropped == []
     step_to(tape, 25)
     tape.flush()

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from replayer.datasets.request import ExtractionError
 
 from oracle.command_lines import files
 from oracle.live_runs import Live, record_live
+from project_paths import SOURCES, SUPPORT
 from small_worlds import Herd, Saved, Walkers
 
 pytestmark = pytest.mark.share(0.3)
@@ -294,14 +294,15 @@ extract.extract(sys.argv[1], sys.argv[2], world=Herd, tables="states", progress=
 """
 
 
-@pytest.mark.parametrize("delay_s", [0.02, 0.2])
-def test_killed_at_any_time_it_is_whole_or_not_there(herd: tuple[Path, Live], tmp_path: Path, delay_s: float) -> None:
+@pytest.mark.parametrize("progress", [1, 5])
+def test_killed_at_any_time_it_is_whole_or_not_there(herd: tuple[Path, Live], tmp_path: Path, progress: int) -> None:
+    """After the first of five reports of progress; after the last, when all is put together."""
     extract(herd[0], tmp_path / "whole", world=Herd, tables="states")
     command = [sys.executable, "-c", KILLED, str(herd[0]), str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": "tests:src"}) as process:
+    environment = {**os.environ, "PYTHONPATH": f"{SUPPORT}{os.pathsep}{SOURCES}"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
-        process.stdout.read(1)
-        time.sleep(delay_s)
+        assert process.stdout.read(progress) == b"." * progress
         process.send_signal(signal.SIGKILL)
     if not (tmp_path / "out").exists():
         extract(herd[0], tmp_path / "out", world=Herd, tables="states")

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from optional_packages import needs
 
 from project_paths import EXAMPLES
 
-pytest.importorskip("torch")
+needs("torch")
 
 
 @pytest.fixture(scope="module")

@@ -248,7 +248,7 @@ def test_blocks_written_just_before_the_next_file_begins_are_not_passed_by(
 
 
 LIVE = """
-import sys, time
+import sys
 sys.path.insert(0, sys.argv[1])
 from recorder import Recorder
 from small_worlds import Herd
@@ -256,30 +256,46 @@ with Recorder(sys.argv[2], Herd(3), keyframe_interval_ticks=40, split=15_000) as
     print("ready", flush=True)
     for tick in range(2000):
         tape.step({"tick": tick})
-        if tick % 50 == 0:
-            time.sleep(0.004)
+        if tick % 50 == 49:
+            print("fifty", flush=True)
+            sys.stdin.readline()
 """
 
 
 def test_many_readers_follow_a_process_that_records(tmp_path: Path) -> None:
-    """Eight readers, each at its own pace, see the same frames as the finished tape has, in order, and its end."""
+    """Eight readers, each at its own pace, see the same frames as the finished tape has, in order, and its end.
+
+    The process records fifty ticks while some of them look, and then the next fifty, so that none can come too late.
+    """
     path, tests = tmp_path / "run.tape", str(SUPPORT)
     seed = random.randrange(1 << 30)
     chance = random.Random(seed)
-    process = subprocess.Popen([sys.executable, "-c", LIVE, tests, path], stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", LIVE, tests, path]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    assert process.stdin is not None
     assert process.stdout is not None
-    with process.stdout:
-        assert process.stdout.readline() == b"ready\n"
+    assert process.stdout.readline() == "ready\n"
     tails = [Tail(path) for _ in range(8)]
     seen: list[list[Seen]] = [[] for _ in tails]
     polls_with_news = 0
-    while not all(own and isinstance(own[-1], Ended) for own in seen):
+
+    def poll_one() -> None:
         number = chance.randrange(8)
         some = tails[number].poll()
+        nonlocal polls_with_news
         polls_with_news += bool(some)
         seen[number] += some
+
+    for _ in range(2000 // 50):
+        for _ in range(4):
+            poll_one()
+        assert process.stdout.readline() == "fifty\n"
+        process.stdin.write("on\n")
+    while not all(own and isinstance(own[-1], Ended) for own in seen):
+        poll_one()
         assert process.poll() in {None, 0}
-    assert process.wait() == 0
+    assert process.communicate() == ("", None)
+    assert process.returncode == 0
     for tail in tails:
         tail.close()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from recorder import Recorder, UnsupportedVersionError
 from recorder.format.blocks.file_header import make_file_header
@@ -46,17 +46,17 @@ def test_a_file_that_is_begun_anew_under_its_name(tmp_path: Path, monkeypatch: p
         got = ticks(list(tail.poll()))
         disk_fails = True
         inodes = set()
-        end_s = time.monotonic() + 20
-        while len(inodes) < 3 and time.monotonic() < end_s:
+
+        def begun_anew_twice() -> bool:
             tape.step([])
-            got += ticks(tail.poll())
+            got.extend(ticks(tail.poll()))
             if (second := Path(f"{path}.1")).exists():
                 inodes.add(second.stat().st_ino)
-            time.sleep(0.01)
-        assert len(inodes) == 3
+            return len(inodes) == 3
+
+        wait_until(begun_anew_twice)
         disk_fails = False
-        while tape._writer.failing:
-            time.sleep(0.01)
+        wait_until(lambda: not tape._writer.failing)
         for _ in range(100):
             tape.step([])
         tape.close()

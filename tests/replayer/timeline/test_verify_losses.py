@@ -8,12 +8,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder
 import replayer
@@ -122,16 +122,27 @@ def test_the_count_and_the_bar_end_at_the_number_of_ticks(path: Path) -> None:
 
 
 class Slow(Walkers):
-    """Takes its time."""
+    """Takes its time, by a clock of its own."""
+
+    now_s = 0.0
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
-        time.sleep(TELL_S / 5)
+        Slow.now_s += TELL_S / 5
 
 
-def test_progress_moves_within_an_interval(path: Path) -> None:
+class Endless(Walkers):
+    """Leaves a file that says that it steps, and steps for ever."""
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        Path(f"{os.getpid()}.steps").touch()
+        signal.pause()
+
+
+def test_progress_moves_within_an_interval(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long before the only interval is done."""
     record(path, Walkers(), [[]] * 40)
+    monkeypatch.setattr("time.monotonic", lambda: Slow.now_s)  # Also in the process that is forked from this one.
     seen: list[int] = []
     assert verify_tape(path, Slow, progress=lambda done, _: seen.append(done)).ok
 
@@ -150,18 +161,18 @@ def test_an_interrupt_leaves_one_line(path: Path) -> None:
         "--jobs",
         "2",
     ]
-    command[-3] += "Slow"
+    command[-3] += "Endless"
     folders = [str(Path(__file__).parent), *sys.path]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, start_new_session=True, env={**os.environ, "PYTHONPATH": ":".join(folders)}
     )
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    end_s = time.monotonic() + 60
-    while len(children.read_text().split()) < 2 and time.monotonic() < end_s:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        wait_until(lambda: len(list(path.parent.glob("*.steps"))) == 2)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert (process.returncode, said) == (130, b"error: interrupted\n")
 
 

@@ -267,13 +267,16 @@ class GatedFiles(MemoryFiles):
         """free_appends: how many get through before: header and first keyframe, which a recorder waits for."""
         super().__init__()
         self.gate = threading.Event()
+        self.is_held = threading.Event()  # An append waits at the gate.
         self._free = free_appends
 
     def happens(self, kind: str) -> float:
         """Wait."""
         if kind == "append":
             self._free -= 1
-            assert self._free >= 0 or self.gate.wait(30)
+            if self._free < 0:
+                self.is_held.set()
+                assert self.gate.wait(30)
         return super().happens(kind)
 
 

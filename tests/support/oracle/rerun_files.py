@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rerun.chunk import RrdReader
 
 Found = dict[str, dict[str, dict[Any, Any]]]  # By entity, then by component, then by tick (None is always).
 
 
 def read_rrd(path: Path) -> Found:
     """Everything in the first recording of a file."""
+    from rerun.chunk import RrdReader  # Slow to import.
+
     found: Found = {}
     for chunk in RrdReader(path).stream():
         batch = chunk.to_record_batch()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from optional_packages import lazily, needs
 
 import replayer
 from recorder import Recorder
@@ -24,9 +26,8 @@ from oracle.command_lines import assert_one_line, files, run
 from oracle.live_runs import Live, look_at
 from small_worlds import Herd, Kinds
 
-minari = pytest.importorskip("minari")
-pytest.importorskip("h5py")
-pytest.importorskip("PIL")
+minari = lazily("minari")
+needs("h5py", "PIL")
 
 HERE = Path(__file__).stem
 TICKS = 30
@@ -266,7 +267,7 @@ def test_who_made_it_is_what_the_tapes_say(tmp_path: Path, monkeypatch: Any) -> 
     assert metadata["description"] == (
         "Recordings of a simulation of the user's: 6 episodes of 3 runs, one for each run and agent. The reward is gain."
     )
-    assert (metadata["minari_version"], metadata["jpeg_encoding"]) == (minari.__version__, False)
+    assert (metadata["minari_version"], metadata["jpeg_encoding"]) == (version("minari"), False)
     extracted([(tapes[2], None)], tmp_path / "nobody")
     metadata = load(tmp_path / "nobody", "nobody-v0", monkeypatch).storage.metadata
     assert not metadata.keys() & {"author", "author_email", "code_permalink", "algorithm_name", "eval_env_spec"}

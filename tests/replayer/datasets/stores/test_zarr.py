@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optional_packages import lazily
 
 import replayer
 from recorder import Recorder
@@ -24,7 +25,7 @@ from small_worlds import Kinds
 
 pytestmark = pytest.mark.share(0.3)
 
-zarr = pytest.importorskip("zarr")
+zarr = lazily("zarr")
 
 TICKS = 32
 FIXED = ("tick", "flag", "mask", "half", "byte", "wide", "real", "rng")

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optional_packages import lazily
 
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
-torch = pytest.importorskip("torch")
+torch = lazily("torch")
 
 TICKS = 60
 DATA_LOADER_OF_DAEMONS = "ignore:This process .* is multi-threaded:DeprecationWarning"

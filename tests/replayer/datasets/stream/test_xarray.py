@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optional_packages import lazily
 
 from recorder.errors import CorruptError, DesyncError, MissingTickError, RecordingError
 from replayer.datasets.request import ExtractionError
@@ -20,7 +21,7 @@ from small_worlds import Herd, Saved, Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
-xarray = pytest.importorskip("xarray")
+xarray = lazily("xarray")
 
 TICKS = 200
 INTERVAL = 50

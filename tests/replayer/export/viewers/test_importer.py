@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from optional_packages import lazily
 
 import simulation_flight_recorder
 from recorder import Recorder
@@ -20,12 +21,10 @@ from sim.extras import missing_package
 from sim.worlds.meadow import Meadow
 
 from oracle.command_lines import TINY
+from oracle.rerun_files import read_rrd
 from oracle.shown_world import Shapes
 
-pytest.importorskip("rerun")
-from rerun.chunk import RrdReader
-
-from oracle.rerun_files import read_rrd
+rerun_chunk = lazily("rerun.chunk")
 
 SOURCES = Path(simulation_flight_recorder.__file__).parent
 NOT_OURS = 66
@@ -105,7 +104,7 @@ def test_what_the_viewer_passes_along_is_obeyed(tape: Path, importer: Any) -> No
     code, output, said = importer(tape, *words, *more)
 
     assert (code, said) == (0, "")
-    (recording,) = RrdReader(output).recordings()
+    (recording,) = rerun_chunk.RrdReader(output).recordings()
     assert (recording.application_id, recording.recording_id) == ("mine", "abc")
     assert {name.startswith("/here/x/") for name in read_rrd(output) if name != "/__properties"} == {True}
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optional_packages import lazily
 
 from recorder import Recorder
 from recorder.format.blocks.block import Kind
@@ -26,8 +27,7 @@ from oracle.command_lines import TINY, assert_one_line, run
 from oracle.live_runs import Live, record_live
 from oracle.shown_world import Shapes
 
-pytest.importorskip("mcap")
-from mcap.reader import make_reader
+mcap_reader = lazily("mcap.reader")
 
 pytestmark = pytest.mark.share(0.3)
 
@@ -49,7 +49,7 @@ def read(path: Path) -> Read:
     messages: dict[str, dict[int, list[Any]]] = {}
     schemas = {}
     with path.open("rb") as file:
-        reader = make_reader(file, validate_crcs=True)
+        reader = mcap_reader.make_reader(file, validate_crcs=True)
         last = 0
         for schema, channel, message in reader.iter_messages(log_time_order=False):
             assert (schema.encoding, channel.message_encoding) == ("jsonschema", "json")

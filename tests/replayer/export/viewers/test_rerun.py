@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optional_packages import lazily
 
 from recorder import Recorder
 from replayer import Tape
@@ -22,11 +23,11 @@ from sim.extras import missing_package
 
 from oracle.command_lines import TINY, assert_one_line, run
 from oracle.live_runs import Live, look_at, record_live
+from oracle.rerun_files import Found, read_rrd
 from oracle.second_checks import CheckedTape
 from oracle.shown_world import Shapes
 
-rr = pytest.importorskip("rerun")
-from oracle.rerun_files import Found, read_rrd  # noqa: E402 - it needs Rerun
+rr = lazily("rerun")
 
 pytestmark = pytest.mark.share(0.3)
 

@@ -8,17 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("mesa")
-pytest.importorskip("networkx")
-
-import mesa
 import numpy as np
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
 from going_on import Case, prove
-from mesa.discrete_space import CellAgent, Network, OrthogonalMooreGrid, PropertyLayer
+from optional_packages import LazyModule, needs
 
 import recorder
 import replayer
@@ -29,6 +24,9 @@ from replayer.playback.make_simulation import UnfitSimulationError
 from sim.adapters import CapturedWarning, NotCapturedError, adapt
 from sim.adapters.capture.values import encode_value
 from sim.kernel.simulation import restore
+
+needs("mesa", "networkx")
+models = LazyModule("mesa_models")
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning"
@@ -77,80 +75,6 @@ def game_of_life(width: int = 12) -> Any:
     return model
 
 
-class Walker(CellAgent):
-    """Walks, eats what grows, breeds, dies; remembers friends, a direction that is a row of a shared array."""
-
-    def __init__(self, model: Any, cell: Any, direction: Any) -> None:
-        super().__init__(model)
-        self.cell, self.direction, self.energy = cell, direction, 5.0
-        self.friends: list[Any] = []
-        self.seen: set[tuple[int, int]] = set()
-        self.way = (0, 1)
-
-    def step(self) -> None:
-        self.cell = self.cell.neighborhood.select_random_cell()
-        self.seen.add(self.cell.coordinate)
-        self.way = (1, 0) if self.random.random() < 0.5 else (0, 1)
-        self.energy += float(self.cell.grass) - 1.0
-        self.cell.grass = 0.0
-        self.direction += self.rng.normal(size=2)
-        self.friends = [*self.friends[-3:], self.random.choice(self.model.agents)]
-        if self.energy > 8:
-            self.energy /= 2
-            Walker(self.model, self.cell, self.direction.copy())
-        elif self.energy < 0:
-            self.remove()
-
-
-class Meadow(mesa.Model):
-    """All kinds of traps: a layer, views of an array, a function without a name, a dict of agents."""
-
-    def __init__(self, seed: int = 1, agents: int = 12) -> None:
-        super().__init__(seed=seed)
-        self.grid = OrthogonalMooreGrid((6, 6), torus=True, random=self.random)
-        self.grid.add_property_layer(PropertyLayer("grass", (6, 6), 0.5, float))
-        self.directions = np.zeros((agents, 2))
-        self.grow = lambda grass: np.minimum(grass + 0.35, 3.0)
-        Walker.create_agents(self, agents, self.random.choices(self.grid.all_cells.cells, k=agents), self.directions)
-        self.favourites = {agent: agent.unique_id for agent in self.agents}
-        self.corner = self.grid.all_cells.select(lambda cell: sum(cell.coordinate) < 3)
-
-    def step(self, growth: float = 0.0) -> None:
-        self.grid.grass.data = self.grow(self.grid.grass.data) + growth
-        self.agents.shuffle_do("step")
-        self.favourites = {agent: at for agent, at in self.favourites.items() if agent in self.agents}
-        self.in_corner = len(list(self.corner.agents))
-
-
-class Rewiring(mesa.Model):
-    """Its network changes while it runs."""
-
-    def __init__(self) -> None:
-        import networkx as nx
-
-        super().__init__(seed=2)
-        self.grid = Network(nx.cycle_graph(12), random=self.random)
-        for cell in self.grid.all_cells:
-            Pawn(self, cell)
-
-    def step(self) -> None:
-        if self.steps % 5 == 0:
-            one, other = self.random.sample(self.grid.all_cells.cells, 2)
-            self.grid.add_connection(one, other)
-        self.agents.do("step")
-
-
-class Pawn(CellAgent):
-    """Moves along the network."""
-
-    def __init__(self, model: Any, cell: Any) -> None:
-        super().__init__(model)
-        self.cell = cell
-
-    def step(self) -> None:
-        self.cell = self.cell.neighborhood.select_random_cell()
-
-
 def shown(simulation: Any) -> bytes:
     """What a user sees of a model: of every agent its id, class, place and numbers; the random numbers to come."""
     model = simulation.model
@@ -174,7 +98,7 @@ def shown(simulation: Any) -> bytes:
 
 
 CASES = {
-    "meadow": Case(lambda: trusted(Meadow()), shown),
+    "meadow": Case(lambda: trusted(models.Meadow()), shown),
     "wolves": Case(lambda: trusted(wolves()), shown),
     "boids": Case(lambda: trusted(boids()), shown),
     "wealth": Case(lambda: trusted(wealth()), shown),
@@ -207,7 +131,7 @@ class TestMeadow(SimulationContract):
     seeds = 3
 
     def make(self) -> Any:
-        return trusted(Meadow())
+        return trusted(models.Meadow())
 
 
 @pytest.mark.long
@@ -269,7 +193,7 @@ def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.Cap
 
 def test_ids_are_seen_without_the_package(tmp_path: Path) -> None:
     """Numbers of steps, ids and classes of agents are plain fields; no pickle is opened for them."""
-    with recorder.record(Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
+    with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
         for _ in range(5):
             model.step()
         ids = [agent.unique_id for agent in model.agents]
@@ -279,7 +203,7 @@ def test_ids_are_seen_without_the_package(tmp_path: Path) -> None:
         assert run.state.blob("classes") == b"Walker"
         with pytest.raises(Exception, match=r"how the tape's .*Meadow was made cannot be told from the tape"):
             run.seek(3)
-    with replayer.open(tmp_path / "run.tape", world=lambda: trusted(Meadow())) as run:
+    with replayer.open(tmp_path / "run.tape", world=lambda: trusted(models.Meadow())) as run:
         run.seek(5)
         assert run.state["agents.id"].tolist() == ids
         assert run.verify().ok
@@ -288,22 +212,22 @@ def test_ids_are_seen_without_the_package(tmp_path: Path) -> None:
 def test_trust_is_asked_for(tmp_path: Path) -> None:
     """Nothing is pickled, and nothing unpickled, without it."""
     with pytest.raises(NotCapturedError, match=r"agents of Meadow can be saved by pickle alone.*say trust=True"):
-        recorder.record(Meadow(), tmp_path / "run.tape")
-    with recorder.record(Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
+        recorder.record(models.Meadow(), tmp_path / "run.tape")
+    with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
         model.step()
     with (
         pytest.raises(UnfitSimulationError, match="say trust=True"),
-        replayer.open(tmp_path / "run.tape", world=Meadow) as run,
+        replayer.open(tmp_path / "run.tape", world=models.Meadow) as run,
     ):
         run.seek(1)
 
 
 def test_views_layers_and_functions_are_the_objects_own_after_a_load() -> None:
     """What pointed to one memory points to one again, and neighbours see who comes."""
-    live = trusted(Meadow())
+    live = trusted(models.Meadow())
     for _ in range(6):
         live.step(None)
-    other = trusted(Meadow())
+    other = trusted(models.Meadow())
     grass, grow = other.model.grid.grass, other.model.grow
     restore(other, live.state.snapshot())
     model = other.model
@@ -322,7 +246,7 @@ def test_views_layers_and_functions_are_the_objects_own_after_a_load() -> None:
 def test_a_forgotten_counter_of_ids_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mesa counts agents' ids at a class; without that counter the next born have other ids."""
     monkeypatch.setattr("sim.adapters.mesa.adapter._set_next_agent_id", lambda *_: None)
-    subject = Subject(lambda: trusted(Meadow()))
+    subject = Subject(lambda: trusted(models.Meadow()))
     found = check_run(subject, subject.live(0, 40))
 
     assert {one.trial for one in found} <= {"save and load", "used instance"}
@@ -331,12 +255,12 @@ def test_a_forgotten_counter_of_ids_is_caught(monkeypatch: pytest.MonkeyPatch) -
 
 def test_arguments_and_new_seeds_are_inputs(tmp_path: Path) -> None:
     """A step's arguments, and seeding anew between steps."""
-    with recorder.record(Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
+    with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
         model.step(growth=0.25)
         model.reset_randomizer(99)
         model.step()
         drawn = model.random.getstate()
-    with replayer.open(tmp_path / "run.tape", world=lambda: trusted(Meadow())) as run:
+    with replayer.open(tmp_path / "run.tape", world=lambda: trusted(models.Meadow())) as run:
         assert run.verify().ok
         assert [run.tape.frame(tick).inputs for tick in (1, 2, 3)] == [
             {"arguments": {"growth": 0.25}},
@@ -368,10 +292,10 @@ def go_on(simulation: Any, steps: int) -> None:
 
 def test_a_network_that_changes_is_noticed_and_saved() -> None:
     """From when it is noticed, at the latest after 256 steps, with a warning that says so."""
-    live = trusted(Rewiring())
+    live = trusted(models.Rewiring())
     with pytest.warns(CapturedWarning, match="cells' connections were taken not to change and have changed"):
         go_on(live, 260)
-    other = trusted(Rewiring())
+    other = trusted(models.Rewiring())
     restore(other, live.state.snapshot())
     for _ in range(20):
         live.step(None)
@@ -385,19 +309,19 @@ def test_another_model_is_refused() -> None:
     with pytest.raises(NotCapturedError, match="made with other cells than the recorded one"):
         restore(trusted(game_of_life(9)), live.state.snapshot())
     with pytest.raises(ValueError, match="a Mesa model has no reset"):
-        adapt(Meadow(), trust=True, level="inputs_only")
+        adapt(models.Meadow(), trust=True, level="inputs_only")
 
 
 def test_other_versions_of_mesa_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is captured is Mesa's own objects: never on good faith."""
     monkeypatch.setattr("importlib.metadata.version", lambda _: "3.5.1")
     with pytest.raises(NotCapturedError, match=r"Mesa 3\.5\.1 keeps its agents and events otherwise than 3\.3"):
-        trusted(Meadow())
+        trusted(models.Meadow())
 
 
 def test_what_cannot_be_pickled_is_named() -> None:
     """A generator that runs, say."""
-    model = Meadow()
+    model = models.Meadow()
     model.story = (number for number in range(3))
     with pytest.raises(
         NotCapturedError, match="the model of Meadow cannot be pickled: cannot pickle 'generator' object"

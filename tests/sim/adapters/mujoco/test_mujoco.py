@@ -6,15 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("mujoco")
-
-import mujoco
 import numpy as np
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
 from going_on import Case, prove
+from optional_packages import lazily
 
 import recorder
 import replayer
@@ -24,6 +21,8 @@ from sim.adapters import CapturedWarning, NotCapturedError, adapt
 from sim.adapters.capture.values import encode_value
 from sim.adapters.mujoco.mjdata import DERIVED, Bridge, model_hash
 from sim.kernel.simulation import restore
+
+mujoco = lazily("mujoco")
 
 ROBOT = """
 <mujoco>

@@ -1,0 +1,82 @@
+"""Models of Mesa that the tests of its adapter record. Apart from the tests, since importing Mesa takes seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mesa
+import networkx as nx
+import numpy as np
+from mesa.discrete_space import CellAgent, Network, OrthogonalMooreGrid, PropertyLayer
+
+
+class Walker(CellAgent):
+    """Walks, eats what grows, breeds, dies; remembers friends, a direction that is a row of a shared array."""
+
+    def __init__(self, model: Any, cell: Any, direction: Any) -> None:
+        super().__init__(model)
+        self.cell, self.direction, self.energy = cell, direction, 5.0
+        self.friends: list[Any] = []
+        self.seen: set[tuple[int, int]] = set()
+        self.way = (0, 1)
+
+    def step(self) -> None:
+        self.cell = self.cell.neighborhood.select_random_cell()
+        self.seen.add(self.cell.coordinate)
+        self.way = (1, 0) if self.random.random() < 0.5 else (0, 1)
+        self.energy += float(self.cell.grass) - 1.0
+        self.cell.grass = 0.0
+        self.direction += self.rng.normal(size=2)
+        self.friends = [*self.friends[-3:], self.random.choice(self.model.agents)]
+        if self.energy > 8:
+            self.energy /= 2
+            Walker(self.model, self.cell, self.direction.copy())
+        elif self.energy < 0:
+            self.remove()
+
+
+class Meadow(mesa.Model):
+    """All kinds of traps: a layer, views of an array, a function without a name, a dict of agents."""
+
+    def __init__(self, seed: int = 1, agents: int = 12) -> None:
+        super().__init__(seed=seed)
+        self.grid = OrthogonalMooreGrid((6, 6), torus=True, random=self.random)
+        self.grid.add_property_layer(PropertyLayer("grass", (6, 6), 0.5, float))
+        self.directions = np.zeros((agents, 2))
+        self.grow = lambda grass: np.minimum(grass + 0.35, 3.0)
+        Walker.create_agents(self, agents, self.random.choices(self.grid.all_cells.cells, k=agents), self.directions)
+        self.favourites = {agent: agent.unique_id for agent in self.agents}
+        self.corner = self.grid.all_cells.select(lambda cell: sum(cell.coordinate) < 3)
+
+    def step(self, growth: float = 0.0) -> None:
+        self.grid.grass.data = self.grow(self.grid.grass.data) + growth
+        self.agents.shuffle_do("step")
+        self.favourites = {agent: at for agent, at in self.favourites.items() if agent in self.agents}
+        self.in_corner = len(list(self.corner.agents))
+
+
+class Rewiring(mesa.Model):
+    """Its network changes while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=2)
+        self.grid = Network(nx.cycle_graph(12), random=self.random)
+        for cell in self.grid.all_cells:
+            Pawn(self, cell)
+
+    def step(self) -> None:
+        if self.steps % 5 == 0:
+            one, other = self.random.sample(self.grid.all_cells.cells, 2)
+            self.grid.add_connection(one, other)
+        self.agents.do("step")
+
+
+class Pawn(CellAgent):
+    """Moves along the network."""
+
+    def __init__(self, model: Any, cell: Any) -> None:
+        super().__init__(model)
+        self.cell = cell
+
+    def step(self) -> None:
+        self.cell = self.cell.neighborhood.select_random_cell()

@@ -1,0 +1,99 @@
+"""A run of the tests says which cases it drew, and --cases-seed draws the same."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRAWING = """
+import random
+import pytest
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("case", range(99))
+def test_sampled(case):
+    print("drawn", case, random.random())
+
+@pytest.mark.share(0.02)
+@pytest.mark.parametrize("case", range(100))
+def test_shared(case):
+    print("drawn", case, random.random())
+
+@pytest.fixture
+def number():
+    return random.random()
+
+def test_random(number):
+    print("drawn", number)
+"""
+FAILING = """
+from hypothesis import given, strategies
+
+@given(strategies.integers())
+def test_failing(number):
+    assert number < 1000
+"""
+SETTINGS = """
+[pytest]
+addopts = -p no:cacheprovider -m "not long"
+markers =
+    sample: one
+    share: other
+    long: third
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with tests of its own, and the conftest.py of these."""
+    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "test_drawing.py").write_text(DRAWING)
+    return tmp_path
+
+
+def run_tests(folder: Path, *arguments: str) -> tuple[int, str]:
+    """The exit code and the output of pytest in a folder."""
+    command = [sys.executable, "-m", "pytest", *arguments]
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert finished.stderr == ""
+    return finished.returncode, finished.stdout
+
+
+def drawn(output: str) -> list[str]:
+    """The cases that ran and their random numbers, in an order that does not depend on workers."""
+    return sorted(re.findall(r"drawn .*", output))
+
+
+def seeds(output: str) -> set[str]:
+    """All that are printed."""
+    return set(re.findall(r"--cases-seed (\d+)", output))
+
+
+def test_the_seed_in_the_header_draws_the_same_again(folder: Path) -> None:
+    """The cases and their random numbers, by however many workers; and a test that is named alone has those of the run."""
+    code, first = run_tests(folder, "-rP", "-n", "2")
+    (seed,) = seeds(first)
+    _, again = run_tests(folder, "-rP", "--cases-seed", seed)
+    _, alone = run_tests(folder, "-rP", "--cases-seed", seed, "test_drawing.py::test_random")
+
+    assert (code, len(drawn(first))) == (0, 3 + 2 + 1)
+    assert drawn(again) == drawn(first)
+    assert len(drawn(alone)) == 1
+    assert set(drawn(alone)) < set(drawn(first))
+
+
+def test_a_failure_says_how_to_have_it_again(folder: Path) -> None:
+    """The seed stands below the failures, where -q leaves the header out, too; hypothesis says how to have its example."""
+    (folder / "test_failing.py").write_text(FAILING)
+    (code, output), (_, other) = (run_tests(folder, "-q", "-rP") for _ in range(2))
+
+    assert code == 1
+    assert len(seeds(output)) == 1
+    assert output.index("@reproduce_failure(") < output.index("--cases-seed")
+    assert not set(drawn(output)) & set(drawn(other)), "each run draws others"
