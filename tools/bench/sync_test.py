@@ -1,4 +1,4 @@
-"""What a sync test costs: taking down what is outside of the state, and a whole test, by the tick.
+"""The cost of a sync test per tick: capturing what is outside of the state, and a complete test.
 
 Run it: python tools/bench/sync_test.py
 """
@@ -36,7 +36,7 @@ class Walkers:
 
 
 def median_us(act: Callable[[], Any], repeats: int) -> float:
-    """How long act takes, in microseconds."""
+    """The median duration of act, in microseconds."""
     times = []
     for _ in range(repeats):
         start_s = time.perf_counter()
