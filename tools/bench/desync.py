@@ -146,10 +146,10 @@ def measure_all(folder: Path, ticks: int, repeats: int) -> list[Measured]:
         f"simulate {ticks:,} ticks once, without a recorder": lambda: simulate(herd(), ticks),
         f"verify up to the bad tick {bad_tick:,}, 1 process": lambda: find(tape, edited, 1, bad_tick),
         f"verify up to the bad tick {bad_tick:,}, 2 processes": lambda: find(tape, edited, 2, bad_tick),
-        f"verify {SPEED_UP_TICKS:,} sound ticks, 1 process": lambda: find(shorter, herd, 1, None),
-        f"verify {SPEED_UP_TICKS:,} sound ticks, 2 processes": lambda: find(shorter, herd, 2, None),
+        f"verify {SPEED_UP_TICKS:,} intact ticks, 1 process": lambda: find(shorter, herd, 1, None),
+        f"verify {SPEED_UP_TICKS:,} intact ticks, 2 processes": lambda: find(shorter, herd, 2, None),
         "diff of the two tapes": lambda: compare(tape, other, bad_tick),
-        "explain, the tick given": lambda: explain(folder, bad_tick),
+        "explain a known tick": lambda: explain(folder, bad_tick),
     }
     return [measure(name, act, repeats) for name, act in to_do.items()]
 

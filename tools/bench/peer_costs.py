@@ -28,17 +28,17 @@ import turns
 import ways
 
 EVERY = {"inputs": ways.INTERVAL, "states": 1}
-COURSES = {
-    "inputs-S": turns.Course(300, 20, warm_up=2),
-    "inputs-M": turns.Course(300, 5),
-    "inputs-G": turns.Course(300, 5),
-    "inputs-L": turns.Course(300, 2, warm_up=1),
-    "states-S": turns.Course(250, 16, slice_s=0.4, warm_up=2),
-    "states-M": turns.Course(100, 8, slice_s=0.6),
-    "states-G": turns.Course(100, 8, slice_s=0.6),
-    "states-L": turns.Course(60, 3, slice_s=1.0),
-    "CartPole": turns.Course(300, 40, warm_up=2),
-    "rebound": turns.Course(300, 10),
+PLANS = {
+    "inputs-S": turns.TurnPlan(300, 20, warm_up=2),
+    "inputs-M": turns.TurnPlan(300, 5),
+    "inputs-G": turns.TurnPlan(300, 5),
+    "inputs-L": turns.TurnPlan(300, 2, warm_up=1),
+    "states-S": turns.TurnPlan(250, 16, slice_s=0.4, warm_up=2),
+    "states-M": turns.TurnPlan(100, 8, slice_s=0.6),
+    "states-G": turns.TurnPlan(100, 8, slice_s=0.6),
+    "states-L": turns.TurnPlan(60, 3, slice_s=1.0),
+    "CartPole": turns.TurnPlan(300, 40, warm_up=2),
+    "rebound": turns.TurnPlan(300, 10),
 }
 QUICK = ("inputs-S", "states-S", "states-M", "CartPole", "rebound")
 DESCRIBED = {"inputs": "inputs each tick, state every 300", "states": "inputs and state each tick"}
@@ -51,7 +51,7 @@ class Group:
     """Ways that were measured together.
 
     Attributes:
-        name: as in COURSES.
+        name: as in PLANS.
         title: in words.
         rows: of the table.
         absent: ways without figures, and the reasons.
@@ -63,7 +63,7 @@ class Group:
     absent: dict[str, str]
 
 
-def measure(name: str, course: turns.Course) -> Group:
+def measure(name: str, plan: turns.TurnPlan) -> Group:
     """Measure one group, in turns."""
     if name in own_worlds.WORLDS:
         kinds = own_worlds.WORLDS[name]
@@ -82,7 +82,7 @@ def measure(name: str, course: turns.Course) -> Group:
         }
         title = f"workload {workload}, {DESCRIBED[rule]}"
     problems = {way: f"{package} is not installed" for way, package in absent.items() if package}
-    taken = turns.take_turns(makes, course, name)
+    taken = turns.take_turns(makes, plan, name)
     problems |= {way: one.problem for way, one in taken.items() if one.problem}
     problems |= {way: "its turns ended before its first tick" for way, one in taken.items() if not one.beyond_us}
     alone = statistics.median(taken["alone"].whole_us) if name in own_worlds.WORLDS else 0.0
@@ -193,7 +193,7 @@ def _plot_group(group: Group, left: Any, right: Any) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=COURSES, help="these groups; all by default")
+    parser.add_argument("--only", nargs="*", choices=PLANS, help="these groups; all by default")
     parser.add_argument("--quick", action="store_true", help="a fifth of the turns, small workloads")
     parser.add_argument("--ways", nargs="*", help="only ways whose name contains one of these words")
     parser.add_argument("--rounds", type=int, help="turns of each way, instead of the usual number")
@@ -206,10 +206,10 @@ def main() -> None:
         for name in [name for name in ways.WAYS if not any(word in name for word in options.ways)]:
             del ways.WAYS[name]
     groups = []
-    for name in options.only or (QUICK if options.quick else COURSES):
-        course = COURSES[name]
-        rounds = options.rounds or (max(2, course.rounds // 5) if options.quick else course.rounds)
-        group = measure(name, attrs.evolve(course, rounds=rounds, slice_ticks=options.slice or course.slice_ticks))
+    for name in options.only or (QUICK if options.quick else PLANS):
+        plan = PLANS[name]
+        rounds = options.rounds or (max(2, plan.rounds // 5) if options.quick else plan.rounds)
+        group = measure(name, attrs.evolve(plan, rounds=rounds, slice_ticks=options.slice or plan.slice_ticks))
         report(group)
         groups.append(group)
     if options.json:

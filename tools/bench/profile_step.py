@@ -194,9 +194,9 @@ class Run:
             for _ in range(SLICE_TICKS):
                 spent = self.timers.spent_ns
                 spent[:] = [0] * len(spent)
-                orders = self.tick_inputs[(self.tape.tick + 1) % 8000]
+                inputs = self.tick_inputs[(self.tape.tick + 1) % 8000]
                 start = time.perf_counter_ns()
-                self.tape.step(orders)
+                self.tape.step(inputs)
                 whole = time.perf_counter_ns() - start
                 if keep and self.tape.tick % INTERVAL:
                     self._take(spent, whole)
@@ -211,9 +211,9 @@ class Run:
     def untimed(self, *, keep: bool) -> None:
         """Run a slice without timers."""
         for _ in range(SLICE_TICKS):
-            orders = self.tick_inputs[(self.tape.tick + 1) % 8000]
+            inputs = self.tick_inputs[(self.tape.tick + 1) % 8000]
             start = time.perf_counter_ns()
-            self.tape.step(orders)
+            self.tape.step(inputs)
             whole = time.perf_counter_ns() - start
             if keep and self.tape.tick % INTERVAL:
                 self.found.untimed.append((whole - self.world.step_ns) / 1e3)
@@ -224,14 +224,14 @@ class Run:
         fields = field_memory(state.layout, state.arena)  # The workload's state keeps its place.
         for number in range(SLICE_TICKS):
             self.world.step(None)
-            arena, orders = state.arena, self.tick_inputs[number]
+            arena, inputs = state.arena, self.tick_inputs[number]
             clock = time.perf_counter_ns
             at = [clock()]
             xxhash.xxh3_64_intdigest(arena.data)
             at.append(clock())
             b"".join(map(xxhash.xxh3_64_digest, fields))
             at.append(clock())
-            encoded = self.packer.pack(orders)
+            encoded = self.packer.pack(inputs)
             at.append(clock())
             self.memory[: len(encoded)] = encoded
             google_crc32c.value(encoded)

@@ -61,8 +61,8 @@ def main() -> None:
         report = SyncTest(factory, inputs, ticks=ticks).run()
         test_us = (time.perf_counter() - start_s) / report.tick_count * 1e6
         print(
-            f"{name}: taken down in {once_us:,.0f} µs, {once_us / PERIOD_TICKS:,.0f} µs a tick of a period of {PERIOD_TICKS}; "
-            f"a step takes {step_us:,.0f} µs, the whole test {test_us:,.0f} µs a tick; sound: {report.ok}"
+            f"{name}: captured in {once_us:,.0f} µs, {once_us / PERIOD_TICKS:,.0f} µs a tick of a period of {PERIOD_TICKS}; "
+            f"a step takes {step_us:,.0f} µs, the complete test {test_us:,.0f} µs a tick; passed: {report.ok}"
         )
 
 

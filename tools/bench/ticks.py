@@ -37,7 +37,7 @@ from sim import Field, Schema, State
 
 CELLS = 4096
 INTERVAL = 300
-COURSE = turns.Course(slice_ticks=1500, rounds=12, warm_up=1)
+PLAN = turns.TurnPlan(slice_ticks=1500, rounds=12, warm_up=1)
 CALIBRATE_TICKS = 300
 
 Row = dict[str, Any]
@@ -179,11 +179,11 @@ def make_runner(folder: Path, *, way: str, world: str, repeats: int) -> turns.Ru
     return WAYS[way](folder, WORLDS[world][0](repeats))
 
 
-def measure(world: str, course: turns.Course) -> list[Row]:
+def measure(world: str, plan: turns.TurnPlan) -> list[Row]:
     """Measure all ways on one world."""
     repeats = repeats_for(*WORLDS[world])
     makes = {way: partial(make_runner, way=way, world=world, repeats=repeats) for way in WAYS}
-    taken = turns.take_turns(makes, course, world)
+    taken = turns.take_turns(makes, plan, world)
     rows: list[Row] = []
     for way, one in taken.items():
         if one.problem:
@@ -217,9 +217,9 @@ def plot(rows: list[Row], folder: Path) -> None:
             axis.plot([row["mean, µs"], row["p99"]], [place, place], color=colour, lw=1.4)
             axis.plot([row["mean, µs"]], [place], "o", color=colour, ms=5)
             axis.plot([row["p99"]], [place], "|", color=colour, ms=9)
-            told = f"{row['mean, µs']:,.0f} · {row['p99']:,.0f}"
+            label = f"{row['mean, µs']:,.0f} · {row['p99']:,.0f}"
             right = max(row["mean, µs"], row["p99"])
-            axis.annotate(told, (right, place), (7, 0), textcoords="offset points", va="center", fontsize=7)
+            axis.annotate(label, (right, place), (7, 0), textcoords="offset points", va="center", fontsize=7)
         axis.set_yticks(range(len(chosen)), [row["way"] for row in chosen])
         axis.set_xscale("log")
         axis.set_ylim(-0.7, len(chosen) - 0.3)
@@ -238,15 +238,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=WORLDS, default=list(WORLDS))
     parser.add_argument("--quick", action="store_true", help="a quarter of the turns")
-    parser.add_argument("--slice", type=int, default=COURSE.slice_ticks, help="ticks of a turn")
+    parser.add_argument("--slice", type=int, default=PLAN.slice_ticks, help="ticks of a turn")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
     parser.add_argument("--plot", type=Path, help="write a picture into this folder")
     options = parser.parse_args()
-    rounds = COURSE.rounds // 4 if options.quick else COURSE.rounds
-    course = attrs.evolve(COURSE, rounds=rounds, slice_ticks=options.slice)
-    rows = [row for world in options.only for row in measure(world, course)]
-    tables.hand_out("the whole tick, step included", rows, options)
+    rounds = PLAN.rounds // 4 if options.quick else PLAN.rounds
+    plan = attrs.evolve(PLAN, rounds=rounds, slice_ticks=options.slice)
+    rows = [row for world in options.only for row in measure(world, plan)]
+    tables.hand_out("complete tick, step included", rows, options)
     if options.plot:
         plot(rows, options.plot)
 

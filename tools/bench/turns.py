@@ -71,7 +71,7 @@ class Taken:
 
 
 @attrs.frozen
-class Course:
+class TurnPlan:
     """The rules for turns.
 
     Attributes:
@@ -89,29 +89,29 @@ class Course:
     bytes_max: int = 2 << 30
 
 
-def take_turns(makes: Mapping[str, Make], course: Course, title: str, *, seed: int = 1) -> dict[str, Taken]:
+def take_turns(makes: Mapping[str, Make], plan: TurnPlan, title: str, *, seed: int = 1) -> dict[str, Taken]:
     """Run all ways; a failed way has a problem in its result."""
     context = multiprocessing.get_context("spawn")
     order = random.Random(seed)
     taken = {name: Taken() for name in makes}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, _progress() as progress:
-        bar = progress.add_task(title, total=len(makes) * (course.rounds + course.warm_up + 1))
+        bar = progress.add_task(title, total=len(makes) * (plan.rounds + plan.warm_up + 1))
         children = {}
         for number, (name, make) in enumerate(makes.items()):
             ours, theirs = context.Pipe()
             place = Path(folder) / str(number)
             place.mkdir()
-            process = context.Process(target=_serve, args=(theirs, make, place, course), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, make, place, plan), daemon=True)
             process.start()
             theirs.close()
             children[name] = (process, ours)
         for name, (_, pipe) in children.items():
             _hear(pipe, taken[name])
-        for number in range(course.rounds + course.warm_up):
+        for number in range(plan.rounds + plan.warm_up):
             names = list(children)
             order.shuffle(names)
             for name in names:
-                _let_run(children[name][1], taken[name], counts=number >= course.warm_up)
+                _let_run(children[name][1], taken[name], counts=number >= plan.warm_up)
                 progress.advance(bar)
         for name, (process, pipe) in children.items():
             if not taken[name].problem:
@@ -153,15 +153,15 @@ def _hear(pipe: Connection, taken: Taken) -> dict[str, Any]:
 # --- in the child
 
 
-def _serve(pipe: Connection, make: Make, folder: Path, course: Course) -> None:
+def _serve(pipe: Connection, make: Make, folder: Path, plan: TurnPlan) -> None:
     try:
         before = rss_bytes()
         runner, tick = make(folder), 0
         pipe.send({})
         while pipe.recv():
             report: dict[str, list[float]] = {"beyond_us": [], "keyframe_us": [], "whole_us": []}
-            if folder_bytes(folder) <= course.bytes_max:
-                tick = _run_slice(runner, tick, course, report)
+            if folder_bytes(folder) <= plan.bytes_max:
+                tick = _run_slice(runner, tick, plan, report)
                 rest()
             pipe.send(report)
         start = time.perf_counter()
@@ -173,10 +173,10 @@ def _serve(pipe: Connection, make: Make, folder: Path, course: Course) -> None:
         pipe.send({"problem": f"{type(error).__name__}: {error}"})
 
 
-def _run_slice(runner: Runner, tick: int, course: Course, report: dict[str, list[float]]) -> int:
-    deadline = time.perf_counter_ns() + int(course.slice_s * 1e9)
+def _run_slice(runner: Runner, tick: int, plan: TurnPlan, report: dict[str, list[float]]) -> int:
+    deadline = time.perf_counter_ns() + int(plan.slice_s * 1e9)
     beyond, keyframes, whole = report["beyond_us"], report["keyframe_us"], report["whole_us"]
-    for _ in range(course.slice_ticks):
+    for _ in range(plan.slice_ticks):
         tick += 1
         start = time.perf_counter_ns()
         runner.tick(tick)

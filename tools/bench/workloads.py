@@ -82,7 +82,7 @@ class Entities(KeepsRandom):
         state["target"][:], state["alive"][:] = random.integers(-1, n, n), random.random(n) < 0.97
         state["heat"][:], state["angle"][:] = random.random(n) * 20, random.random(n) * 6.28
 
-    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the inputs are recorded; the workload does not read them
         """Move some entities, and change one more number of each."""
         random, state = self.random, self.state
         often = max(1, int(self.changed * 0.9))
@@ -123,7 +123,7 @@ class Grid(KeepsRandom):
         self.disc = rows * rows + columns * columns <= DISC_RADIUS**2
         self._keep_random()
 
-    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the inputs are recorded; the workload does not read them
         """Let the discs drift, and change three layers under them."""
         random, state, radius = self.random, self.state, DISC_RADIUS
         drift = random.integers(-2, 3, state["places"].shape)
