@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from project_paths import ROOT
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 75  # Long docstrings of public functions included.
+FOLDER_MODULES_MAX = 14  # Of a folder that is not of commands.
 DUMPING_GROUNDS = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "manager"}
 
 
@@ -36,6 +40,95 @@ def test_a_file_has_one_job_and_says_it(path: Path) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             assert (node.end_lineno or 0) - node.lineno <= FUNCTION_LINES_MAX, node.name
+
+
+def modules() -> dict[str, Path]:
+    """All modules by their full names; a package is its __init__."""
+    parts = {path: path.relative_to(ROOT / "src").with_suffix("").parts for path in SOURCES}
+    return {".".join(part[:-1] if part[-1] == "__init__" else part): path for path, part in parts.items()}
+
+
+def test_a_folder_holds_at_most_14_modules() -> None:
+    """A folder is one stage of the way; commands are as many as there are."""
+    counts = Counter(path.parent for path in SOURCES if path.stem != "__init__" and path.parent.name != "commands")
+
+    assert {shown(folder): count for folder, count in counts.items() if count > FOLDER_MODULES_MAX} == {}
+
+
+def test_a_file_name_means_one_thing() -> None:
+    """It occurs once; in a folder of worlds, adapters, commands or configurations, the folder says which one is meant."""
+    files = defaultdict(list)
+    for path in SOURCES:
+        folders = path.relative_to(ROOT / "src").parts[:-1]
+        is_of_a_kind = folders[:2] in {("sim", "worlds"), ("sim", "adapters")} or folders[-1:] in {
+            ("commands",),
+            ("config",),
+        }
+        if path.stem != "__init__" and not is_of_a_kind:
+            files[path.stem].append(shown(path))
+
+    assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    """One class has it, or several have it that users get from different packages: sim.adapters.Report, replayer.Report."""
+    lists = tomllib.loads((ROOT / "tests/end_to_end/public_names.toml").read_text(encoding="utf-8"))
+    offered = Counter(
+        name
+        for package in ("sim", "recorder", "replayer")
+        for name in {
+            name
+            for part in ("public", "documented")
+            for module, names in lists[part].items()
+            for name in names.split()
+            if module.partition(".")[0] == package
+        }
+    )
+    classes = defaultdict(list)
+    for path in SOURCES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(shown(path))
+
+    assert len(offered) > 10
+    assert {name: paths for name, paths in classes.items() if len(paths) > max(1, offered[name])} == {}
+
+
+def imported(tree: ast.AST, known: dict[str, Path]) -> Iterator[str]:
+    """The modules that a module imports, in its functions and for type checkers, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module in known:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in known else node.module
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not in circles either; imports in functions and under TYPE_CHECKING count."""
+    known = modules()
+    graph = {
+        name: {other for other in imported(ast.parse(path.read_text(encoding="utf-8")), known) if other != name}
+        for name, path in known.items()
+    }
+    assert sum(map(len, graph.values())) > 1000
+    circle: list[str] = []
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        circle = error.args[1]
+    assert circle == [], "each is imported by the one after it"
+
+
+def test_import_contracts_have_no_exceptions() -> None:
+    """What a contract forbids is forbidden to all: pyproject.toml ignores no import."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+
+    assert len(contracts) > 10
+    assert [one["name"] for one in contracts if "ignore_imports" in one] == []
 
 
 @pytest.mark.parametrize("path", [p for p in SOURCES if "sim/worlds" in str(p)], ids=shown)

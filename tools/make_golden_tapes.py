@@ -25,7 +25,7 @@ from recorder.format.blocks.file_header import MAJOR, MINOR, make_file_header
 from recorder.format.blocks.frame import encode_frame
 from recorder.format.blocks.full_keyframe import encode_full
 from recorder.format.segments.segment_encoder import SegmentEncoder, drop_piece, frames_piece, full_pieces
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from sim.kernel.plain_data import encode_plain
 
@@ -125,19 +125,19 @@ def make_resumed(path: Path) -> dict[str, Any]:
 
 def make_takeover(path: Path) -> dict[str, Any]:
     """A segment whose fourth sync failed. The next segment repeats the blocks that were not yet durable."""
-    real, calls = LogFile.fdatasync, iter(range(1, 1000))
+    real, calls = TapeFile.fdatasync, iter(range(1, 1000))
 
-    def fdatasync(self: LogFile) -> None:
+    def fdatasync(self: TapeFile) -> None:
         if next(calls) == 4:
             raise OSError(errno.EIO, "Input/output error")
         real(self)
 
-    LogFile.fdatasync = fdatasync  # type: ignore[method-assign]
+    TapeFile.fdatasync = fdatasync  # type: ignore[method-assign]
     try:
         with warnings.catch_warnings(action="ignore"):
             return closed(path, Walkers(), WALKS, keyframe_interval_ticks=10, sync="block").truth("intact")
     finally:
-        LogFile.fdatasync = real  # type: ignore[method-assign]
+        TapeFile.fdatasync = real  # type: ignore[method-assign]
 
 
 def make_killed(path: Path) -> dict[str, Any]:

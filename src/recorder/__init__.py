@@ -24,10 +24,10 @@ from recorder.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
+    from recorder.adapted.record import record
     from recorder.reopen.resume import resume
-    from recorder.session.record import record
     from recorder.session.recorder import Recorder
-    from recorder.writer.jobs import RecorderStatistics
+    from recorder.statistics import RecorderStatistics
 
 __all__ = [
     "CorruptError",
@@ -50,8 +50,8 @@ __all__ = [
 
 _LATER = {  # Imported when they are first asked for: who only reads tapes needs none of them.
     "Recorder": "recorder.session.recorder",
-    "RecorderStatistics": "recorder.writer.jobs",
-    "record": "recorder.session.record",
+    "RecorderStatistics": "recorder.statistics",
+    "record": "recorder.adapted.record",
     "resume": "recorder.reopen.resume",
 }
 

@@ -13,9 +13,10 @@ from typing import Any, Literal
 import attrs
 
 from recorder.format.blocks.file_header import RUN_ID_BYTES
-from recorder.session.blame_hashes import BLAMES, Blame
 
 Durability = Literal["tick", "block", "none"]
+Blame = Literal["auto", "fields", "phases", "none"]
+BLAMES = ("auto", "fields", "phases", "none")
 OnError = Literal["continue", "raise"]
 Mode = Literal["events", "changes"]
 MODES = ("events", "changes")

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 from recorder.conformance.contract_checks import (
     SEEDS,
     TICKS,
-    Run,
+    ConformanceRun,
+    ConformanceViolation,
     Subject,
-    Violation,
     check_loads,
     check_process,
     check_recorder,
@@ -39,7 +39,7 @@ class SimulationContract:
     __test__ = False  # Only subclasses are tests: they say so below.
     seeds: ClassVar[int] = SEEDS
     ticks: ClassVar[int] = TICKS
-    made_runs: ClassVar[list[Run]]
+    made_runs: ClassVar[list[ConformanceRun]]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -58,7 +58,7 @@ class SimulationContract:
         place = (file, type(self).__qualname__) if file is not None else None
         return Subject(self.make, self.inputs, place)
 
-    def _runs(self) -> list[Run]:
+    def _runs(self) -> list[ConformanceRun]:
         """The live runs, made once a class."""
         mine = type(self)
         if "made_runs" not in vars(mine):
@@ -86,6 +86,6 @@ class SimulationContract:
         _ensure_none([check_recorder(subject, run) for run in self._runs()])
 
 
-def _ensure_none(found: list[Violation] | list[Violation | None]) -> None:
+def _ensure_none(found: list[ConformanceViolation] | list[ConformanceViolation | None]) -> None:
     broken = [str(one) for one in found if one is not None]
     assert not broken, "\n".join(broken)

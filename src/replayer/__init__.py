@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING  # noqa: E402 - see above
 
 from recorder._lazy import names_for_later  # noqa: E402
 from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402
+from replayer.html_renderers import renderers_are_in  # noqa: E402
 
 if TYPE_CHECKING:
     from replayer.datasets.dataset import Dataset
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from replayer.tape.tape import Tape
     from replayer.timeline.timeline import SeekReport, Timeline
     from replayer.timeline.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
-    from replayer.timeline.verify import Report, verify_tape
+    from replayer.timeline.verify import VerificationReport as Report
+    from replayer.timeline.verify import verify_tape
 
 __all__ = [
     "Dataset",
@@ -50,7 +52,7 @@ __all__ = [
 
 _LATER = {  # Imported when they are first asked for.
     "Dataset": "replayer.datasets.dataset",
-    "Report": "replayer.timeline.verify",
+    "Report": "replayer.timeline.verify:VerificationReport",
     "SeekReport": "replayer.timeline.timeline",
     "SyncTest": "replayer.diagnose.hidden_state.sync_test",
     "Tail": "replayer.follow.tail",
@@ -63,4 +65,5 @@ _LATER = {  # Imported when they are first asked for.
     "verify_tape": "replayer.timeline.verify",
 }
 
+renderers_are_in("replayer.report.notebook")
 __getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

@@ -144,7 +144,7 @@ class EditedMeadow(Meadow):
         super().__init__(config)
 
         def edited_lifecycle(_: Any) -> None:
-            run_lifecycle(self._ground)
+            run_lifecycle(self._context)
             if self.state["tick"] == 58:
                 self.state["plants.energy"][5] -= 1
 

@@ -21,7 +21,7 @@ from recorder import RecordingError
 from recorder.storage.file_names import journal_path
 from replayer import Tape
 from replayer.timeline.verify import verify_tape
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from project_paths import SUPPORT
 from small_worlds import Walkers

@@ -17,7 +17,7 @@ from recorder.reopen.resume import resume
 from replayer import Tape
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.timeline.scenario_results import scenario_result
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from oracle.command_lines import assert_one_line, run
 

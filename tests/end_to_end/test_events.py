@@ -21,7 +21,7 @@ from recorder import DesyncError, MissingTickError, Recorder, SimulationFailedEr
 from recorder.format.blocks.events_block import encode_events, encode_tick
 from recorder.format.limits import EVENTS_RAW_BYTES, PIECE_RAW_BYTES
 from recorder.format.segments.segment_encoder import Piece, make_piece
-from recorder.session.tick_output import Outputs
+from recorder.session.tick_output import OutputCollector
 from replayer import Tape
 from replayer.diagnose.hidden_state.trials import reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
@@ -108,7 +108,7 @@ def test_a_simulation_without_events_costs_nothing() -> None:
     blocks = CheckedTape(Path("a.tape")).blocks
     assert "event_stream" not in unpack(blocks[0].payload)[0]
     assert EVENTS not in {block.kind for block in blocks}
-    assert Outputs.of(Silent()) is None
+    assert OutputCollector.of(Silent()) is None
     with Tape("a.tape") as tape:
         assert (tape.has_events, list(tape.events()), tape.missing_event_ticks()) == (False, [], [])
         assert listed(rebuild_events(tape, Nursery)) == truth()  # The simulation has learnt to tell since.

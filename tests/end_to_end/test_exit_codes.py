@@ -10,7 +10,7 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
-from replayer.commands.options import worst_code
+from replayer.status import worst_code
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 

@@ -15,7 +15,7 @@ import pytest
 
 import replayer
 from recorder import Recorder
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 # Ticks of the run, how many of them are sought, ticks between keyframes (by default 300).
 SIZES = [(900, 24, 50), pytest.param((5000, 200, 100), marks=pytest.mark.long)]

@@ -19,7 +19,7 @@ import recorder.commands.main
 import replayer.commands.main
 from recorder import Recorder
 from recorder.storage.file_names import journal_path, segment_numbers
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from replayer.timeline.verify import verify_tape
 
@@ -166,15 +166,15 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user is told, without a place in our code; the run goes on, and the tape is whole."""
-    append, calls = LogFile.append, []
+    append, calls = TapeFile.append, []
 
-    def refuse_some(self: LogFile, data: bytes) -> None:
+    def refuse_some(self: TapeFile, data: bytes) -> None:
         calls.append(len(data))
         if len(calls) in {4, 5}:
             raise OSError(errno.ENOSPC, "No space left on device")
         append(self, data)
 
-    monkeypatch.setattr(LogFile, "append", refuse_some)
+    monkeypatch.setattr(TapeFile, "append", refuse_some)
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --keyframe-interval 5") == 0
 

@@ -67,13 +67,13 @@ def test_a_recording_goes_on_where_nobody_can_be_told(broken: str, stream: str, 
 WARNED = """
 import sys, recorder.commands.main, recorder.storage.tape_files, recorder.writer.writer
 recorder.writer.writer.RETRY_S = (0.0, 0.0)
-append, calls = recorder.storage.tape_files.LogFile.append, []
+append, calls = recorder.storage.tape_files.TapeFile.append, []
 def refuse_some(self, data):
     calls.append(1)
     if len(calls) in (4, 5):
         raise OSError(28, "No space left on device")
     append(self, data)
-recorder.storage.tape_files.LogFile.append = refuse_some
+recorder.storage.tape_files.TapeFile.append = refuse_some
 recorder.commands.main.main(["run", "tiny.toml", "-o", "a.tape", "--keyframe-interval", "5"])
 """
 

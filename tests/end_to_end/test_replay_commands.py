@@ -369,7 +369,7 @@ def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixtu
         ("repair a.tape -o a.tape", 2, "a.tape: there is a file of this name already"),
         ("repair a.tape -o no/such/b.tape", 2, "No such file or directory"),
         ("repair a.tape --sim nowhere", 2, "--sim 'nowhere': module:factory was expected"),
-        ("repair a.tape --sim small_worlds:Walkers", 2, "the simulation has other fields than the tape"),
+        ("repair a.tape --sim small_worlds:Walkers", 2, "the simulation has different fields than the tape"),
         ("repair begun.tape", 3, "there is nothing to repair"),
         ("repair bare.tape", 4, "there is nothing to repair"),
         ("tail nothing.tape", 2, "nothing.tape: No such file or directory"),

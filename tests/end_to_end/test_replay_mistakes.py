@@ -18,7 +18,7 @@ import recorder.console.progress
 import replayer.commands.main
 import replayer.tape.npz
 from recorder import Recorder
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.storage.tape_copy import TapeCopy
 from replayer.follow.idle_wait import Waiting
 from replayer.value_text import field_lines
@@ -236,7 +236,7 @@ def test_a_later_file_alone_is_not_to_be_resumed(capsys: pytest.CaptureFixture[s
             tape.step(tick)
             tape.flush()
     data = Path("s.tape.1").read_bytes()
-    end = next(block for block in Reader(data, 1).blocks if block.kind == Kind.END)
+    end = next(block for block in Reader(data, 1).blocks if block.kind == BlockKind.END)
     Path("alone.tape").write_bytes(data[: end.offset])
     assert run(replayer.commands.main.main, "info alone.tape") in {3, 4}
     assert "resume" not in capsys.readouterr().out

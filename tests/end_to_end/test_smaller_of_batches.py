@@ -12,7 +12,7 @@ import pytest
 import recorder.commands.main
 from recorder.scenarios import shrink_batch as smaller
 from recorder.scenarios.batch import Job, RunRecord
-from recorder.scenarios.shrink_batch import Smaller, first_violations, make_smaller, read_smaller
+from recorder.scenarios.shrink_batch import SmallerScenario, first_violations, make_smaller, read_smaller
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -165,16 +165,16 @@ def test_when_the_time_is_over_or_somebody_interrupts(tmp_path: Path, monkeypatc
     """What was made until then is kept, the rest is left for another time."""
     jobs = [job(index, name) for index, name in enumerate("xyz")]
     firsts = first_violations(jobs, [RunRecord(one.index, one.name, {}, violations=[["p", 3, ""]]) for one in jobs])
-    kept: list[list[Smaller]] = []
-    assert make_smaller(firsts, tmp_path, [], quiet=True, keep=kept.append, budget_s=0) == []
+    kept: list[list[SmallerScenario]] = []
+    assert make_smaller(firsts, tmp_path, [], keep=kept.append, on_error=pytest.fail, budget_s=0) == []
 
-    def made(first: smaller.First, *_: Any) -> Smaller:
+    def made(first: smaller.FirstViolation, *_: Any) -> SmallerScenario:
         if first.job.name == "y":
             raise KeyboardInterrupt
-        return Smaller(first.job.name, "p", first.job.index, 3, None, 1, True)
+        return SmallerScenario(first.job.name, "p", first.job.index, 3, None, 1, True)
 
     monkeypatch.setattr(smaller, "_made_smaller", made)
-    found = make_smaller(firsts, tmp_path, [], quiet=True, keep=kept.append)
+    found = make_smaller(firsts, tmp_path, [], keep=kept.append, on_error=pytest.fail)
     assert [one.scenario for one in found] == ["x"]
     assert kept == [found]
 

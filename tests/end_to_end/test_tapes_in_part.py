@@ -17,7 +17,7 @@ from staging import Tally
 
 import recorder.commands.main
 import replayer.commands.main
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.scenarios import discover_checkpoints, run_with_scenario
 from recorder.scenarios import run as run_scenario
 from recorder.scenarios.checkpoints import read_checkpoint
@@ -79,7 +79,7 @@ def result_of(tape: str) -> dict[str, Any]:
 # --- damaged and truncated tapes
 
 
-def flip(path: Path, kind: Kind) -> None:
+def flip(path: Path, kind: BlockKind) -> None:
     """Damage the last block of a kind."""
     with Tape(path) as tape:
         entries = [entry for part in tape.segments[0].parts for entry in part.load().entries() if entry.kind == kind]
@@ -97,13 +97,13 @@ def cut(source: str, target: str, share: float) -> None:
 def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
     """What is left may tell all that happened; it is said that it is damaged all the same, and the exit code is 4."""
     record("good.toml --player snail=random -o a.tape")
-    for kind in (Kind.EVENTS, Kind.TELEMETRY):
+    for kind in (BlockKind.EVENTS, BlockKind.TELEMETRY):
         Path("b.tape").write_bytes(Path("a.tape").read_bytes())
         flip(Path("b.tape"), kind)
         assert run(replayer.commands.main.main, "verify b.tape") == 4
         text = output(capsys, replayer.commands.main.main, "results b.tape", 4)
         assert "  damaged: " in text
-        assert ("made again, of ticks" in text) == (kind == Kind.EVENTS)
+        assert ("made again, of ticks" in text) == (kind == BlockKind.EVENTS)
         facts = json.loads(output(capsys, replayer.commands.main.main, "results b.tape --json", 4))
         assert facts["missing"][0].startswith("damaged: ")
         for pair in ("a.tape b.tape", "b.tape a.tape"):
@@ -212,12 +212,12 @@ def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None
     """Leaves a smaller scenario, and the command at the violation, as a whole run does."""
     code = (
         "import os, signal, sys, recorder.commands.main, recorder.commands.run_loop as attended\n"
-        "from recorder.scenarios.violation_artifacts import Violations\n"
-        "own = Violations.watch\n"
+        "from recorder.scenarios.violation_watch import ViolationWatch\n"
+        "own = ViolationWatch.watch\n"
         "def watch(self, simulation, tick):\n"
         "    own(self, simulation, tick)\n"
         "    if tick == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Violations.watch = watch\n"
+        "ViolationWatch.watch = watch\n"
         "recorder.commands.main.main(sys.argv[1:])\n"
     )
     for name in ("a", "b"):

@@ -15,7 +15,7 @@ import recorder
 import recorder.commands.main
 import replayer.commands.main
 from recorder import Recorder
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.segments.block_location import optional_blocks
 from replayer import Tape
 from replayer.timeline.verify import verify_tape
@@ -62,7 +62,7 @@ def test_rows_of_one_block_of_frames_in_several(monkeypatch: pytest.MonkeyPatch,
         for _ in range(30):
             tape.step(3)
     with Tape("a.tape") as tape:
-        blocks = sum(one.entry.kind == Kind.TELEMETRY for one in optional_blocks(tape.segments))
+        blocks = sum(one.entry.kind == BlockKind.TELEMETRY for one in optional_blocks(tape.segments))
         columns = tape.telemetry()
         assert (tape.status, tape.check_blocks()) == ("intact", [])
     assert columns["n"].tolist() == [3 * tick for tick in range(31)]

@@ -12,7 +12,7 @@ from staging import SavedRing, Tally, staged
 from tiny_roles import Ring
 
 from sim.kernel.messages import Event
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD
 
 EVENT_KINDS = ("sent", "received", "faulted")

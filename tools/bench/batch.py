@@ -15,7 +15,7 @@ from typing import Any
 
 from recorder.scenarios.batch import run_job, run_many, worker_count
 from recorder.scenarios.sweep import Axis, sweep_jobs
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 TICKS = 100
 ROUNDS = 3  # The best of this many, in turns, so a drift of the machine affects all equally.

@@ -23,7 +23,7 @@ from rich.progress import track
 from rich.table import Table
 
 from recorder import Recorder
-from sim.scenario.config.load import load_scenario, shipped_scenarios
+from sim.scenario.scenario_file import load_scenario, shipped_scenarios
 
 SLICES = 10
 TICKS = {"large": 120}  # Others: TICKS_USUAL.

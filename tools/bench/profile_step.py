@@ -33,10 +33,10 @@ from rich.progress import track
 
 import recorder.session.recorder
 from recorder import Recorder
-from recorder.session.keyframe_policy import Keyframes
-from recorder.session.tick_identity import TickLinks
-from recorder.session.tick_output import Outputs
-from recorder.writer.handoff_queue import Handover
+from recorder.session.keyframe_policy import KeyframePolicy
+from recorder.session.tick_identity import TickHashChain
+from recorder.session.tick_output import OutputCollector
+from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.journal import Journal
 from sim import State
 from sim.kernel.hashing import field_memory
@@ -66,13 +66,13 @@ STAGES = (
     STEP,
     Stage("inputs to MessagePack, with a round-trip check", recorder.session.recorder, "encode_inputs", "pack"),
     Stage("hash of the whole state", State, "hash", "hash"),
-    Stage("what the tick changed (mode changes)", Outputs, "take"),
-    Stage("hash of that, chained", TickLinks, "prove"),
+    Stage("what the tick changed (mode changes)", OutputCollector, "take"),
+    Stage("hash of that, chained", TickHashChain, "identify"),
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
     Stage("the frame's bytes", recorder.session.recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
-    Stage("the frame to the writer's thread", Handover, "put", "append"),
-    Stage("check if a segment or a keyframe is due", Keyframes, "add_frame"),
+    Stage("the frame to the writer's thread", HandoffQueue, "put", "append"),
+    Stage("check if a segment or a keyframe is due", KeyframePolicy, "add_frame"),
 )
 REST = "the rest of Recorder.step"
 BARE = {
@@ -179,7 +179,7 @@ class Run:
         self.world = workloads.Timed(workloads.make(workload))
         self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL, mode=mode)
         # Looked up each time, not once: a timer may have replaced it.
-        handover = self.tape._writer._handover  # noqa: SLF001
+        handover = self.tape._writer._handoff  # noqa: SLF001
         self.tape._writer.put_frame = lambda item: handover.put(item)  # noqa: PLW0108, SLF001
         self.tick_inputs = workloads.many_orders(8000)
         self.timers, self.found = Timers(), Found()

@@ -16,7 +16,7 @@ from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS
 from sim import Field, RandomStream, Schema, State
 from sim.kernel.simulation import as_simulation
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 TICKS = 400
 REPEATS = 300

@@ -29,9 +29,9 @@ from recorder.session.change_source import find_source
 from recorder.session.pages.page_watch import PageReader
 from recorder.session.pages.paged_tick_changes import PagedTicks
 from recorder.session.pages.userfaultfd import PAGE_BYTES, obstacle
-from recorder.session.pages.watch_cost import Thrift
+from recorder.session.pages.watch_cost import WatchCost
 from recorder.storage.parallel_copy import copy_side_by_side
-from recorder.writer.buffer_pool import Buffers
+from recorder.writer.buffer_pool import BufferPool
 from sim import Field, Schema, State
 from sim.kernel.changes.row_changes import ChangeSource
 from sim.kernel.state import Snapshot
@@ -42,10 +42,10 @@ Way = Literal["marks", "scan", "pages"]
 WAYS: tuple[Way, ...] = ("marks", "scan", "pages")
 
 
-class Always(Thrift):
+class Always(WatchCost):
     """Considers every watch worth its cost, in order to measure that cost."""
 
-    def pays(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
+    def is_worth_it(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
         """Always."""
         return True
 
@@ -118,7 +118,7 @@ def ticks(what: str, world: Any, *, count: int, rounds: int, always: bool) -> It
             world.marks_writes = way == "marks"
             source = find_source(world, way).ticks(world.state)
             if always and isinstance(source, PagedTicks):
-                source._thrift = Always()  # noqa: SLF001 - there is no other way to see it
+                source._watch_cost = Always()  # noqa: SLF001 - there is no other way to see it
             for tick in range(count):
                 step_us, ask_us = timed(world.step, None), timed(source.take, world.state)
                 if tick >= count // 3:  # By then it has decided if it is worth it.
@@ -154,7 +154,7 @@ def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[
     There is one fault per page from one full keyframe to the next. They are counted: among thousands of steps they are
     too few to show in the times.
     """
-    buffers, each_us = Buffers(), fault_us(world, count=20, rounds=rounds)
+    buffers, each_us = BufferPool(), fault_us(world, count=20, rounds=rounds)
     deltas: dict[str, list[float]] = {way: [] for way in WAYS}
     fulls: dict[str, list[float]] = {way: [] for way in WAYS}
     steps, pages = [], 0.0
@@ -185,7 +185,7 @@ def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[
             )
 
 
-def put(state: State, source: ChangeSource, buffers: Buffers, full: bool) -> None:  # noqa: FBT001 - timed gives no names
+def put(state: State, source: ChangeSource, buffers: BufferPool, full: bool) -> None:  # noqa: FBT001 - timed gives no names
     """Do the work of recorder.session.keyframe_policy on the simulation's thread, and free the memory at once."""
     if full and source.needs_baseline:
         memory = buffers.take(state.layout.size_bytes)

@@ -35,7 +35,7 @@ import recorder
 from replayer import Tape
 from sim import Field, RandomStream, Schema, State, Table
 from sim.kernel.simulation import Simulation, as_simulation
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 TICK_BYTES = 8
 START_TIMEOUT_S = 60.0

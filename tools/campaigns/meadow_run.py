@@ -26,7 +26,7 @@ from rich.progress import track
 
 import recorder
 import replayer
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import Meadow
 from sim.worlds.meadow.model.energy_ledger import Ledger
 

@@ -21,14 +21,20 @@ from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
 from recorder.exit_codes import DIFFERS, SAME, TERMINATED, UsageError
 from recorder.runs.input_source import read_players
-from recorder.scenarios.batch import Job, RunRecord, course_of_job, ensure_registered, worker_count
+from recorder.scenarios.batch import Job, RunRecord, ensure_registered, input_source_of_job, worker_count
 from recorder.scenarios.batch_manifest import PICTURE_NAME, BatchFolder
-from recorder.scenarios.shrink_batch import Smaller, first_violations, make_smaller, read_smaller
+from recorder.scenarios.shrink_batch import (
+    BATCH_BUDGET_S,
+    SmallerScenario,
+    first_violations,
+    make_smaller,
+    read_smaller,
+)
 from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, groups_of, summary_lines, survival_of
 from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs, with_tape
 from recorder.text import counted
 from sim.extras import missing_package
-from sim.scenario.config.load import Scenario, load_scenario
+from sim.scenario.scenario_file import Scenario, load_scenario
 
 Output = Annotated[
     Path | None, Parameter(name=["--output", "-o"], help="The folder; by default a new one in batches/.")
@@ -94,7 +100,7 @@ def batch(
             bindings = {"scenario": name, **job.bindings} if len(scenarios) > 1 else job.bindings
             numbered = attrs.evolve(job, index=len(made), bindings=bindings)
             made.append(with_tape(numbered, None if no_tapes else folder))
-    wanted = Wanted(made, folder, jobs, {"scenarios": list(scenarios)}, makes_smaller=not no_smaller)
+    wanted = BatchRequest(made, folder, jobs, {"scenarios": list(scenarios)}, makes_smaller=not no_smaller)
     return _run(wanted, as_json=as_json)
 
 
@@ -136,7 +142,7 @@ def sweep(
     tapes = None if no_tapes else folder
     made = _jobs(loaded, axes, tapes, players=read_players(player or []), ticks=_goal(ticks))
     more = {"scenarios": [scenario], "axes": [{"path": one.path, "values": list(one.values)} for one in axes]}
-    return _run(Wanted(made, folder, jobs, more, makes_smaller=not no_smaller), as_json=as_json)
+    return _run(BatchRequest(made, folder, jobs, more, makes_smaller=not no_smaller), as_json=as_json)
 
 
 def _named(scenarios: Sequence[str]) -> list[tuple[str, Scenario]]:
@@ -179,7 +185,7 @@ def _folder(output: Path | None, name: str) -> Path:
 
 
 @attrs.frozen
-class Wanted:
+class BatchRequest:
     """A batch as it was asked for.
 
     Attributes:
@@ -197,9 +203,9 @@ class Wanted:
     makes_smaller: bool
 
 
-def _run(wanted: Wanted, *, as_json: bool) -> int:
+def _run(wanted: BatchRequest, *, as_json: bool) -> int:
     for job in {job.name: job for job in wanted.made if job.players}.values():
-        course_of_job(job)  # Before anything is written.
+        input_source_of_job(job)  # Before anything is written.
     try:
         known = read_smaller(wanted.folder)
         BatchFolder(wanted.folder).look(wanted.made)
@@ -224,7 +230,7 @@ def _run(wanted: Wanted, *, as_json: bool) -> int:
     return SAME if all(record.error is None and not record.violations for record in records) else DIFFERS
 
 
-def _records(wanted: Wanted, more: dict[str, Any], *, quiet: bool) -> list[RunRecord]:
+def _records(wanted: BatchRequest, more: dict[str, Any], *, quiet: bool) -> list[RunRecord]:
     """Run what has not finished. Raises UsageError for a folder that holds something else, OSError."""
     found: list[RunRecord] = []
     with (
@@ -254,7 +260,7 @@ def _stop_at_sigterm(*_: object) -> None:
 
 
 @contextmanager
-def _telling_if_stopped(wanted: Wanted, found: list[RunRecord], *, quiet: bool) -> Iterator[None]:
+def _telling_if_stopped(wanted: BatchRequest, found: list[RunRecord], *, quiet: bool) -> Iterator[None]:
     """Say what has finished before a user interrupts, or the disk refuses. found: the records of that."""
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     try:
@@ -274,21 +280,25 @@ def _telling_if_stopped(wanted: Wanted, found: list[RunRecord], *, quiet: bool) 
 
 
 def _made_smaller(
-    wanted: Wanted, records: list[RunRecord], known: list[Smaller], *, quiet: bool
-) -> tuple[list[Smaller], int]:
+    wanted: BatchRequest, records: list[RunRecord], known: list[SmallerScenario], *, quiet: bool
+) -> tuple[list[SmallerScenario], int]:
     """The smaller scenarios, which are in the manifest then; and how many there was no time for."""
     if not wanted.makes_smaller:
         return known, 0
     firsts = first_violations(wanted.made, records)
 
-    def keep(found: list[Smaller]) -> None:
+    def keep(found: list[SmallerScenario]) -> None:
         BatchFolder(wanted.folder).finish(records, {**wanted.more, "smaller": [attrs.asdict(one) for one in found]})
 
-    found = make_smaller(firsts, wanted.folder, known, quiet=quiet, keep=keep)
+    def warn(error: OSError) -> None:
+        say_aside(f"warning: {wanted.folder}: {error.strerror}")
+
+    with progress_bar("making it smaller", round(BATCH_BUDGET_S), quiet=quiet) as show:
+        found = make_smaller(firsts, wanted.folder, known, keep=keep, on_progress=show, on_error=warn)
     return found, len(firsts) - len(found)
 
 
-def _say_smaller(wanted: Wanted, records: list[RunRecord], known: list[Smaller]) -> None:
+def _say_smaller(wanted: BatchRequest, records: list[RunRecord], known: list[SmallerScenario]) -> None:
     found, left = _made_smaller(wanted, records, known, quiet=False)
     for one in found[:ROWS_SHOWN]:
         say(one.line)
@@ -298,7 +308,7 @@ def _say_smaller(wanted: Wanted, records: list[RunRecord], known: list[Smaller])
         say(f"  not yet made smaller: {left} more; the same command again goes on with them")
 
 
-def _print_json(records: list[RunRecord], folder: Path, smaller: tuple[list[Smaller], int]) -> None:
+def _print_json(records: list[RunRecord], folder: Path, smaller: tuple[list[SmallerScenario], int]) -> None:
     fates = [
         {"of": name, **attrs.asdict(one), "extinction_probability": one.extinction_probability}
         for name, group in groups_of(records).items()

@@ -15,7 +15,7 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import say, say_aside
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, refresh_index
-from recorder.corpus.generate import Planned, locked_folder, missing_runs, plan_runs, run_missing
+from recorder.corpus.generate import PlannedRun, locked_folder, missing_runs, plan_runs, run_missing
 from recorder.corpus.run_statistics import standings_of
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.runs.input_source import read_players
@@ -87,7 +87,7 @@ def generate(
     return DIFFERS if any(record.error is not None for record in records) else SAME
 
 
-def _run(plan: Sequence[Planned], output: Path, jobs: int | None, *, quiet: bool) -> list[RunRecord]:
+def _run(plan: Sequence[PlannedRun], output: Path, jobs: int | None, *, quiet: bool) -> list[RunRecord]:
     """Run what is missing; what became of it."""
     with locked_folder(output):
         with progress_bar("reading tapes", 100, quiet=quiet) as show:
@@ -121,7 +121,7 @@ def read_policies(given: Sequence[str]) -> dict[str, list[str]]:
     return players
 
 
-def _facts(plan: Sequence[Planned], records: Sequence[RunRecord], output: Path) -> dict[str, Any]:
+def _facts(plan: Sequence[PlannedRun], records: Sequence[RunRecord], output: Path) -> dict[str, Any]:
     return {
         "folder": str(output),
         "runs": len(plan),
@@ -131,7 +131,7 @@ def _facts(plan: Sequence[Planned], records: Sequence[RunRecord], output: Path) 
     }
 
 
-def _say_what(plan: Sequence[Planned], records: Sequence[RunRecord], output: Path, seconds: float) -> None:
+def _say_what(plan: Sequence[PlannedRun], records: Sequence[RunRecord], output: Path, seconds: float) -> None:
     failed = [record for record in records if record.error is not None]
     there = len(plan) - len(records)
     ticks = sum(record.final_tick for record in records)

@@ -9,16 +9,17 @@ import attrs
 from recorder.commands.options import Inputs, Quiet, Sim
 from recorder.commands.resume_plan import plan_for
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
+from recorder.commands.violation_report import report_violations, say_violations
 from recorder.console.argument_types import Positive
 from recorder.console.output import say
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
 from recorder.reopen.resume import resume as resume_tape
-from recorder.scenarios.violation_artifacts import Violations
+from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
 from recorder.text import counted, shown_path
 from sim.kernel.registry import find_world
-from sim.scenario.config.load import FOREIGN, Scenario
+from sim.scenario.scenario_file import FOREIGN, Scenario
 
 
 def resume(
@@ -61,12 +62,12 @@ def resume(
             + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
             + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
         )
-    violations = Violations(notes_of(plan.last_tick, plan.players, inputs))
-    code = run_watched(recorder, plan.course, plan.last_tick, violations, quiet=quiet)
+    violations = ViolationWatch(notes_of(plan.last_tick, plan.players, inputs))
+    code = run_watched(recorder, plan.input_source, plan.last_tick, violations, quiet=quiet)
     if code:
-        violations.say()
+        say_violations(violations)
         return code
-    return violations.leave_behind(tape, _recorded(recorder, sim), plan.players, plan.course, quiet=quiet)
+    return report_violations(violations, tape, _recorded(recorder, sim), plan.players, plan.input_source, quiet=quiet)
 
 
 def _recorded(recorder: Recorder, sim: str | None) -> Scenario:

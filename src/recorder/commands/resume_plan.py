@@ -12,7 +12,7 @@ from recorder.factory_spec import sim_option
 from recorder.format.recording.assembly import Assembled
 from recorder.format.recording.recording import Recording
 from recorder.reopen.preconditions import ensure_first_file
-from recorder.runs.input_source import Course, course_from_file, course_of
+from recorder.runs.input_source import InputSource, input_source_from_file, input_source_of
 from recorder.settings import TICKS_MAX
 from recorder.storage.open_tape import OpenTape
 from sim.kernel.registry import find_world
@@ -21,21 +21,21 @@ LOOKED_AT_TICKS = 100  # So many of the last inputs say whether a simulation is 
 
 
 @attrs.frozen
-class Plan:
+class ResumePlan:
     """How a recording goes on.
 
     Attributes:
-        course: what it is fed with.
+        input_source: what it is fed with.
         last_tick: up to which it is to be recorded; where it is already if it only has to be sealed.
         players: policies by player.
     """
 
-    course: Course
+    input_source: InputSource
     last_tick: int
     players: dict[str, str]
 
 
-def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -> Plan:
+def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -> ResumePlan:
     """How a tape can be gone on with. Raises UsageError, RecordingError, OSError; nothing is written then."""
     with OpenTape(tape) as opened:
         assembled = opened.assemble()
@@ -46,19 +46,19 @@ def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None
                 players = _players_noted(tape, assembled, inputs)
                 provoked = assembled.meta.get("scenario") is not None
                 world = find_world(name)
-                course = course_of(world, config, sim=sim, players=players, file=inputs, by_role=provoked)
+                input_source = input_source_of(world, config, sim=sim, players=players, file=inputs, by_role=provoked)
             case _ if sim is not None:
                 _players_noted(tape, assembled, inputs)
                 if inputs is None and last_tick > assembled.recording.last_tick:
                     _ensure_no_inputs(tape, assembled.recording)
-                course = course_from_file(sim, inputs)
+                input_source = input_source_from_file(sim, inputs)
             case _:
                 raise UsageError(
                     f"{tape} names no registered world: "
                     f"name its simulation by {sim_option(assembled.meta.get('simulation'))}, "
                     f"or go on in Python, recorder.resume({str(tape)!r}, simulation)"
                 )
-    return Plan(course, last_tick, players)
+    return ResumePlan(input_source, last_tick, players)
 
 
 def _players_noted(tape: Path, assembled: Assembled, inputs: Path | None) -> dict[str, str]:

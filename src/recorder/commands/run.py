@@ -30,20 +30,21 @@ from recorder.commands.options import (
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
+from recorder.commands.violation_report import report_violations
 from recorder.console.argument_types import NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
-from recorder.runs.input_source import Course, course_of, read_players
+from recorder.runs.input_source import InputSource, input_source_of, read_players
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
 from recorder.scenarios.start import NO_SETTINGS, begin_tape, options_of, players_from
-from recorder.scenarios.violation_artifacts import Violations
+from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.change_source import ChangeTracking
 from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.settings import Mode, choose_hashes, make_settings
 from recorder.text import counted
-from sim.scenario.config.load import FOREIGN, Scenario, load_scenario
+from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 
 RECORDINGS_FOLDER = "recordings"
 
@@ -114,21 +115,21 @@ def run(
     settings["seek_budget_ms"] = seek_budget
     settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = _players(loaded, player, start, tick_count, inputs)
-    course, notes = _course(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
+    input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
     settings |= {"deterministic": deterministic, "changes": changes, "events": events}
     if mode == "auto":
-        mode = _chosen_mode(loaded, _course(loaded, players, inputs, sim), changes, quiet=quiet)
+        mode = _chosen_mode(loaded, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
     settings |= {"mode": mode, "hashes": hashes}
     recorder = _start(output, loaded, settings | {"notes": notes}, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-    found = Violations(notes)
-    code = run_watched(recorder, course, tick_count, found, quiet=quiet, ticks_a_second=realtime)
-    return code or found.leave_behind(Path(recorder.path), loaded, players, course, quiet=quiet)
+    found = ViolationWatch(notes)
+    code = run_watched(recorder, input_source, tick_count, found, quiet=quiet, ticks_a_second=realtime)
+    return code or report_violations(found, Path(recorder.path), loaded, players, input_source, quiet=quiet)
 
 
-def _chosen_mode(loaded: Scenario, course: Course, changes: ChangeTracking, *, quiet: bool) -> Mode:
+def _chosen_mode(loaded: Scenario, input_source: InputSource, changes: ChangeTracking, *, quiet: bool) -> Mode:
     """What suits a scenario, which is said."""
-    choice = choose_mode(loaded.make, course.inputs, changes)
+    choice = choose_mode(loaded.make, input_source.inputs, changes)
     if not quiet:
         say(f"mode {choice.mode}: {choice.why}")
     return choice.mode
@@ -149,9 +150,9 @@ def _players(
         raise UsageError(str(error)) from None
 
 
-def _course(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> Course:
+def _input_source(loaded: Scenario, players: dict[str, str], inputs: Path | None, sim: str | None) -> InputSource:
     by_role = loaded.provocation is not None
-    return course_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
+    return input_source_of(loaded.world, loaded.config, players=players, file=inputs, by_role=by_role, sim=sim)
 
 
 def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:

@@ -10,17 +10,19 @@ import attrs
 from recorder.commands.run_loop import run_and_report
 from recorder.exit_codes import UsageError
 from recorder.factory_spec import load_factory
-from recorder.runs.input_source import Course
+from recorder.runs.input_source import InputSource
 from recorder.scenarios.run_scenario import raced_inputs
-from recorder.scenarios.violation_artifacts import Violations
+from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
 
 
-def run_watched(recorder: Recorder, course: Course, last_tick: int, found: Violations, **how: Any) -> int:
+def run_watched(
+    recorder: Recorder, input_source: InputSource, last_tick: int, found: ViolationWatch, **how: Any
+) -> int:
     """Run up to last_tick, watched for violations; the exit code."""
     found.begin(recorder.simulation, recorder.tick)
-    with raced_inputs(recorder.simulation, course.inputs) as fed:
-        return run_and_report(recorder, attrs.evolve(course, inputs=fed), last_tick, watch=found.watch, **how)
+    with raced_inputs(recorder.simulation, input_source.inputs) as fed:
+        return run_and_report(recorder, attrs.evolve(input_source, inputs=fed), last_tick, watch=found.watch, **how)
 
 
 def notes_of(ticks: int, players: dict[str, str], inputs: Path | None) -> dict[str, Any]:

@@ -19,19 +19,19 @@ from recorder.console.output import say, say_aside
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import INTERRUPTED, SAME, TERMINATED, UsageError
-from recorder.runs.input_source import Course
+from recorder.runs.input_source import InputSource
+from recorder.runs.outcome import outcome_at
 from recorder.session.recorder import Recorder
 from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.open_tape import OpenTape
 from recorder.text import bytes_text, counted
-from sim.kernel.simulation import end_of
 
 PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a microsecond or two.
 
 
 def run_and_report(
     recorder: Recorder,
-    course: Course,
+    input_source: InputSource,
     last_tick: int,
     *,
     quiet: bool,
@@ -44,12 +44,12 @@ def run_and_report(
     each step. Raises what recording raises, and UsageError for inputs from a file that the simulation refuses.
     """
     start_s, start_tick = time.perf_counter(), recorder.tick
-    stopped = _run_ticks(recorder, course, last_tick, _Pace(ticks_a_second), watch, quiet=quiet)
+    stopped = _run_ticks(recorder, input_source, last_tick, _Pace(ticks_a_second), watch, quiet=quiet)
     seconds = time.perf_counter() - start_s
     if not quiet:
         try:
-            end = None if stopped is not None else outcome_at(recorder, course, last_tick)
-            _print_summary(recorder, course, recorder.tick - start_tick, seconds, stopped=stopped, end=end)
+            end = None if stopped is not None else outcome_at(recorder, input_source, last_tick)
+            _print_summary(recorder, input_source, recorder.tick - start_tick, seconds, stopped=stopped, end=end)
         except (OSError, RecordingError) as error:  # Somebody has taken the file away: the run is over all the same.
             say_aside(f"warning: {recorder.path}: {error}")
     return stopped.exit_code if stopped is not None else SAME
@@ -84,7 +84,7 @@ def _stop_at_sigterm(*_: object) -> None:
 
 def _run_ticks(
     recorder: Recorder,
-    course: Course,
+    input_source: InputSource,
     last_tick: int,
     pace: _Pace,
     watch: Callable[[Any, int], None] | None,
@@ -102,12 +102,12 @@ def _run_ticks(
                 with progress_bar("recording", last_tick - recorder.tick, quiet=quiet) as show:
                     for tick in range(first_tick, last_tick + 1):
                         pace.wait()
-                        _step(recorder, course, tick)
+                        _step(recorder, input_source, tick)
                         if watch is not None:
                             watch(recorder.simulation, tick)
                         if tick % PROGRESS_TICKS == 0:
                             show(tick - first_tick + 1)
-                        if outcome_at(recorder, course, last_tick) is not None:
+                        if outcome_at(recorder, input_source, last_tick) is not None:
                             break
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             except KeyboardInterrupt:
@@ -115,30 +115,20 @@ def _run_ticks(
                 stopped = _Stopped("interrupted", INTERRUPTED)
             except _Stopped as told:
                 stopped = told
-            recorder.close({"reason": stopped.reason} if stopped else outcome_at(recorder, course, last_tick))
+            recorder.close({"reason": stopped.reason} if stopped else outcome_at(recorder, input_source, last_tick))
     finally:
         signal.signal(signal.SIGTERM, before)
     return stopped
 
 
-def _step(recorder: Recorder, course: Course, tick: int) -> None:
-    inputs = course.inputs(tick, recorder.simulation.state)
+def _step(recorder: Recorder, input_source: InputSource, tick: int) -> None:
+    inputs = input_source.inputs(tick, recorder.simulation.state)
     try:
         recorder.step(inputs)
     except ValueError as error:
-        if course.file is None:
+        if input_source.file is None:
             raise
-        raise UsageError(f"{course.file}: the inputs of tick {tick} are refused: {error}") from None
-
-
-def outcome_at(recorder: Recorder, course: Course, last_tick: int) -> dict[str, Any] | None:
-    """Why the run is over as of the present tick, as the tape's outcome; None if it is not."""
-    tick = recorder.tick
-    if tick >= last_tick:
-        reason = course.tick_limit_reason
-        return {"reason": reason, "ticks": tick} | ({"text": "the last tick, as asked"} if reason != "ticks" else {})
-    found = end_of(recorder.simulation)
-    return {"reason": found[0], "text": found[1], "ticks": tick} if found is not None else None
+        raise UsageError(f"{input_source.file}: the inputs of tick {tick} are refused: {error}") from None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -148,7 +138,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def _print_summary(
     recorder: Recorder,
-    course: Course,
+    input_source: InputSource,
     ticks: int,
     seconds: float,
     *,
@@ -174,16 +164,16 @@ def _print_summary(
     for first, last in statistics.writer.dropped:
         say(f"  lost: ticks {first:,} to {last:,}, which the disk did not take")
     if not stopped:  # An interrupted step leaves a state that is of no tick.
-        for name, value in course.summarize(state.snapshot()).items():
+        for name, value in input_source.summarize(state.snapshot()).items():
             say(f"  {name}: {value}")
         say(f"  state hash: {state.hash():016x}")
-    ways = _ways_on(path, course, _tick_to_see(first_tick, recorder.tick, statistics.writer.dropped))
+    ways = _ways_on(path, input_source, _tick_to_see(first_tick, recorder.tick, statistics.writer.dropped))
     say("next: " + "    or: ".join(ways if stopped else ways[1:]))
 
 
-def _ways_on(path: Path, course: Course, tick: int) -> list[str]:
+def _ways_on(path: Path, input_source: InputSource, tick: int) -> list[str]:
     """Commands that are of use now, as a shell takes them."""
-    words = [shlex.quote(str(path))] + ([f"--sim {shlex.quote(course.sim)}"] if course.sim else [])
+    words = [shlex.quote(str(path))] + ([f"--sim {shlex.quote(input_source.sim)}"] if input_source.sim else [])
     tape = " ".join(words)
     return [f"record resume {tape}", f"replay seek {tape} --tick {tick}", f"replay verify {tape}"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from sim.scenario.config.load import shipped_scenarios
+from sim.scenario.scenario_file import shipped_scenarios
 
 
 def scenarios() -> None:

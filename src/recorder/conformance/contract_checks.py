@@ -21,7 +21,7 @@ import msgpack
 
 from recorder.exception_text import raised_text
 from recorder.session.recorder import Recorder
-from sim.adapters.interface.adapt import adapt
+from sim.adapters.find_adapter import adapt
 from sim.adapters.interface.adapter_registry import Adapter, adapter_for, adapter_named
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain, encode_plain
@@ -42,7 +42,7 @@ Inputs = Callable[[Simulation, int], Callable[[], Any]]  # From a simulation and
 
 
 @attrs.frozen
-class Violation:
+class ConformanceViolation:
     """A promise that was not kept.
 
     Attributes:
@@ -67,7 +67,7 @@ class Violation:
 
 
 @attrs.frozen(eq=False)
-class Run:
+class ConformanceRun:
     """One live run.
 
     Attributes:
@@ -108,11 +108,11 @@ class Subject:
         adapter = adapter_of_simulation(simulation)
         return adapter.player(simulation, seed) if adapter is not None else lambda: None
 
-    def live(self, seed: int, ticks: int) -> Run:
+    def live(self, seed: int, ticks: int) -> ConformanceRun:
         """Run it live."""
         simulation = self.simulation()
         play = self.player(simulation, seed)
-        run = Run(seed, [], [simulation.state.hash()], [simulation.state.snapshot()])
+        run = ConformanceRun(seed, [], [simulation.state.hash()], [simulation.state.snapshot()])
         for _ in range(ticks):
             encoded = encode_plain(play())
             simulation.step(decode_plain(encoded))
@@ -141,18 +141,18 @@ def adapter_of_simulation(simulation: Any) -> Adapter | None:
     return None
 
 
-def check_run(subject: Subject, run: Run) -> list[Violation]:
+def check_run(subject: Subject, run: ConformanceRun) -> list[ConformanceViolation]:
     """Try everything on one run, but for the other process; what was not kept."""
     found = [check_same_seed(subject, run), *check_loads(subject, run), check_recorder(subject, run)]
     return [one for one in found if one is not None]
 
 
-def check_loads(subject: Subject, run: Run) -> list[Violation]:
+def check_loads(subject: Subject, run: ConformanceRun) -> list[ConformanceViolation]:
     """Load the states of random ticks into fresh instances and into a used one, and go on."""
     ticks = len(run.inputs)
     chosen = random.Random(run.seed)  # noqa: S311 - the ticks are to be the same each time
     ticks_saved = sorted(chosen.sample(range(1, ticks), min(LOADS, ticks - 1)))
-    found: list[Violation | None] = []
+    found: list[ConformanceViolation | None] = []
     level = level_of(subject.simulation())
     used: Simulation | None = None
     for tick in ticks_saved:
@@ -167,21 +167,21 @@ def check_loads(subject: Subject, run: Run) -> list[Violation]:
     return [one for one in found if one is not None]
 
 
-def check_same_seed(subject: Subject, run: Run) -> Violation | None:
+def check_same_seed(subject: Subject, run: ConformanceRun) -> ConformanceViolation | None:
     """The same inputs into another instance."""
     return _follow(subject.simulation(), run, 0, len(run.inputs), SAME_SEED)
 
 
-def check_load(simulation: Simulation, run: Run, tick: int, trial: str) -> Violation | None:
+def check_load(simulation: Simulation, run: ConformanceRun, tick: int, trial: str) -> ConformanceViolation | None:
     """Load the state of a tick and go on."""
     try:
         restore(simulation, run.states[tick])
     except Exception as error:  # noqa: BLE001 - whatever a load of a user's raises is the finding
-        return Violation(trial, run.seed, tick, tick, (), raised_text("the load", error))
+        return ConformanceViolation(trial, run.seed, tick, tick, (), raised_text("the load", error))
     return _follow(simulation, run, tick, min(len(run.inputs), tick + AHEAD_TICKS), trial)
 
 
-def check_recorder(subject: Subject, run: Run) -> Violation | None:
+def check_recorder(subject: Subject, run: ConformanceRun) -> ConformanceViolation | None:
     """The same inputs while it is recorded, with many keyframes: being saved must not change a run."""
     if level_of(subject.simulation()) is Level.CANONICAL:
         return None  # There it does, and says so; that it is always the same change is what the loads show.
@@ -196,7 +196,7 @@ def check_recorder(subject: Subject, run: Run) -> Violation | None:
             return _follow(tape.simulation, run, 0, len(run.inputs), RECORDED, tape.step)
 
 
-def _moved_by_saves(subject: Subject, run: Run) -> Violation | None:
+def _moved_by_saves(subject: Subject, run: ConformanceRun) -> ConformanceViolation | None:
     """Compare the run, which was saved at each tick, with one that is saved only at its end."""
     alone = subject.make()
     if not isinstance(subject.simulation(), ArenaOfSaved) or not isinstance(alone, SavedSimulation):
@@ -206,10 +206,10 @@ def _moved_by_saves(subject: Subject, run: Run) -> Violation | None:
     last = len(run.inputs)
     fields = _differing(run.states[last], as_simulation(alone).state.snapshot())
     text = f"at tick {last} {', '.join(fields)} is not what it is in a run that is never saved"
-    return Violation(RECORDED, run.seed, last, 0, fields, text) if fields else None
+    return ConformanceViolation(RECORDED, run.seed, last, 0, fields, text) if fields else None
 
 
-def check_process(subject: Subject, runs: Sequence[Run]) -> list[Violation]:
+def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[ConformanceViolation]:
     """The same inputs in a fresh process whose sets and dicts of texts have another order.
 
     Raises RuntimeError if that process cannot make the simulation.
@@ -236,11 +236,11 @@ def check_process(subject: Subject, runs: Sequence[Run]) -> list[Violation]:
             text = (
                 f"the state of tick {bad} is another one there: it depends on the order of a set, on time or on chance"
             )
-            found.append(Violation(PROCESS, run.seed, bad, 0, (), text))
+            found.append(ConformanceViolation(PROCESS, run.seed, bad, 0, (), text))
     return found
 
 
-def _loaded_live(subject: Subject, run: Run, tick: int) -> Run:
+def _loaded_live(subject: Subject, run: ConformanceRun, tick: int) -> ConformanceRun:
     """The run with its own state loaded at a tick, as a canonical simulation's live run does at keyframes."""
     simulation = subject.simulation()
     for encoded in run.inputs[:tick]:
@@ -255,8 +255,13 @@ def _loaded_live(subject: Subject, run: Run, tick: int) -> Run:
 
 
 def _follow(
-    simulation: Simulation, run: Run, start: int, end: int, trial: str, step: Callable[[Any], Any] | None = None
-) -> Violation | None:
+    simulation: Simulation,
+    run: ConformanceRun,
+    start: int,
+    end: int,
+    trial: str,
+    step: Callable[[Any], Any] | None = None,
+) -> ConformanceViolation | None:
     """Go on with a run's inputs; the first tick with another state."""
     loaded = start if trial in (FRESH, USED) else 0
     for tick in range(start, end + 1):
@@ -264,11 +269,13 @@ def _follow(
             try:
                 (step or simulation.step)(decode_plain(run.inputs[tick - 1]))
             except Exception as error:  # noqa: BLE001 - what lacks something may fail in any way; that is the finding
-                return Violation(trial, run.seed, tick, loaded, (), raised_text("the step", error))
+                return ConformanceViolation(trial, run.seed, tick, loaded, (), raised_text("the step", error))
         if simulation.state.hash() != run.hashes[tick]:
             fields = _differing(run.states[tick], simulation.state.snapshot())
             named = ", ".join(fields) or "the layout of the state"
-            return Violation(trial, run.seed, tick, loaded, fields, f"at tick {tick} {named} is not what it was")
+            return ConformanceViolation(
+                trial, run.seed, tick, loaded, fields, f"at tick {tick} {named} is not what it was"
+            )
     return None
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-WHOLE_MAX = (1 << 63) - 1  # What a tape's numbers hold, a seed's included.
+from recorder.format.limits import WHOLE_MAX
+
 WHOLE_CHARS_MAX = 100  # Python refuses to read the longest ones, and says so in words of its own.
 
 

@@ -22,11 +22,11 @@ from recorder.corpus.inspect_tape import examine, glance, stamp_of
 from recorder.corpus.run import Run
 from recorder.corpus.selection import Selection
 from recorder.errors import RecordingError
+from recorder.storage.atomic_file import atomic_file
 from recorder.storage.file_names import following_segments, journal_path, segment_path
 from recorder.storage.open_tape import is_locked
 
 TAPE_SUFFIX = ".tape"
-PART_SUFFIX = ".part"
 TAPES_A_PROCESS = 16  # Starting a process takes about a second; reading a tape, some tenths.
 
 Progress = Callable[[int, int], None]  # Tapes done, tapes in all.
@@ -168,8 +168,14 @@ def add_tape(folder: Path, tape: Path) -> Path:
     pairs = [(segment_path(tape, number), segment_path(target, number)) for number in following_segments(tape)]
     if journal_path(tape).exists():
         pairs.append((journal_path(tape), journal_path(target)))
-    for source, copy in [*pairs, (tape, target)]:  # The first file last: before that, there is no tape.
-        part = copy.with_name(f"{copy.name}{PART_SUFFIX}")
-        shutil.copy2(source, part)  # With its times: when the run finished is not when it was copied.
-        part.replace(copy)
+    copied = []
+    try:
+        for source, copy in [*pairs, (tape, target)]:  # The first file last: before that, there is no tape.
+            with atomic_file(copy, existing="refuse" if copy == target else "replace") as part:
+                shutil.copy2(source, part)  # With its times: when the run finished is not when it was copied.
+            copied.append(copy)
+    except BaseException:
+        for copy in copied:
+            copy.unlink(missing_ok=True)
+        raise
     return target

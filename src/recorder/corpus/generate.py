@@ -25,27 +25,28 @@ from typing import Any
 
 import attrs
 
-from recorder.commands.run_loop import outcome_at
-from recorder.corpus.corpus import PART_SUFFIX, TAPE_SUFFIX, Corpus, note_run
+from recorder.corpus.corpus import TAPE_SUFFIX, Corpus, note_run
 from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, examine, family_of, scores_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
 from recorder.processes.parent_death import end_with_parent
-from recorder.runs.input_source import course_of
-from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, course_of_job, job_of, run_many
+from recorder.runs.input_source import input_source_of
+from recorder.runs.outcome import outcome_at
+from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, input_source_of_job, job_of, run_many
 from recorder.scenarios.run_scenario import raced_inputs
 from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
 from recorder.session.session import exception_text
 from recorder.settings import TICKS_MAX
+from recorder.storage.atomic_file import PART_SUFFIX, publish_file
 from sim.kernel.registry import ConfigError, find_world
-from sim.scenario.config.load import FOREIGN, Scenario, load_scenario
-from sim.scenario.wrap import restage
+from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
+from sim.scenario.wrap import wrap_scenario
 
 NAME_CHARS_MAX = 150  # Of a tape's name; file systems take 255 bytes, and a suffix comes behind it.
 
 
 @attrs.frozen
-class Planned:
+class PlannedRun:
     """A run that there is to be.
 
     Attributes:
@@ -62,7 +63,7 @@ class Planned:
 
 
 @attrs.frozen
-class Generated(RunRecord):
+class GeneratedRun(RunRecord):
     """What became of a job, and the run on its tape if there is one."""
 
     run: Run | None = None
@@ -76,7 +77,7 @@ def plan_runs(
     players: Mapping[str, Sequence[str]] | None = None,
     ticks: int | None = None,
     keyframe_interval_ticks: int,
-) -> list[Planned]:
+) -> list[PlannedRun]:
     """All runs: each scenario with each seed and each combination of policies, the last player's turning fastest.
 
     seeds: of every scenario; its own without. players: policies by player. ticks: how far; as the scenario says without.
@@ -85,7 +86,7 @@ def plan_runs(
     """
     given = players or {}
     combinations = [dict(zip(given, policies, strict=True)) for policies in itertools.product(*given.values())]
-    plan: list[Planned] = []
+    plan: list[PlannedRun] = []
     for scenario in scenarios:
         for place, seed in enumerate(seeds if seeds is not None else [None]):
             loaded = load_scenario(scenario, seed=seed)
@@ -110,17 +111,17 @@ def _ensure_possible(
     if not isinstance(goal, int) or isinstance(goal, bool) or not 0 < goal <= TICKS_MAX:
         raise ConfigError("ticks", f"a whole number from 1 to {TICKS_MAX:,} was expected, found {goal!r}")
     for policies in combinations:
-        course_of(loaded.world, loaded.config, players=policies, by_role=loaded.provocation is not None)
+        input_source_of(loaded.world, loaded.config, players=policies, by_role=loaded.provocation is not None)
 
 
 def _planned(
     loaded: Scenario, policies: Mapping[str, str], index: int, folder: Path, ticks: int | None, interval: int
-) -> Planned:
+) -> PlannedRun:
     seed = loaded.config.get("seed", 0)
     name = _tape_name(loaded.name, seed, policies)
     job = job_of(loaded, index, ticks=ticks, players=dict(policies), tape=folder / name)
     world = {"name": job.world, "version": loaded.world.version, "config": dict(job.config)}
-    return Planned(
+    return PlannedRun(
         job, loaded.name, seed, Settings(family_of({"world": world, "scenario": job.scenario}), job.ticks, interval)
     )
 
@@ -157,7 +158,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def missing_runs(plan: Sequence[Planned], corpus: Corpus) -> list[Planned]:
+def missing_runs(plan: Sequence[PlannedRun], corpus: Corpus) -> list[PlannedRun]:
     """The runs that are not there yet. Raises UsageError if the folder holds runs with other settings."""
     there = {run.tape: run for run in corpus}
     by_scenario: dict[str, Run] = {}
@@ -177,7 +178,7 @@ def missing_runs(plan: Sequence[Planned], corpus: Corpus) -> list[Planned]:
     return missing
 
 
-def _ensure_same_settings(one: Planned, run: Run) -> None:
+def _ensure_same_settings(one: PlannedRun, run: Run) -> None:
     wanted, found = one.settings, run.settings
     assert found is not None
     if wanted == found:
@@ -196,14 +197,14 @@ def _ensure_same_settings(one: Planned, run: Run) -> None:
     )
 
 
-def _is_other(one: Planned, run: Run) -> bool:
+def _is_other(one: PlannedRun, run: Run) -> bool:
     """Whether a tape that has the name of a run is of something else. One that is damaged, or empty, may be the run's."""
     if run.settings is None:
         return run.status == "unreadable" and run.size_bytes > 0
     return (run.source, run.scenario, run.seed, run.policies) != (GENERATED, one.scenario, one.seed, one.job.players)
 
 
-def _tape_of(one: Planned) -> Path:
+def _tape_of(one: PlannedRun) -> Path:
     assert one.job.tape is not None
     return one.job.tape
 
@@ -212,7 +213,7 @@ def _tape_of(one: Planned) -> Path:
 
 
 def run_missing(
-    missing: Sequence[Planned],
+    missing: Sequence[PlannedRun],
     folder: Path,
     *,
     workers: int | None = None,
@@ -229,7 +230,7 @@ def run_missing(
 
     def finished(record: RunRecord) -> None:
         nonlocal count
-        if isinstance(record, Generated) and record.run is not None:
+        if isinstance(record, GeneratedRun) and record.run is not None:
             note_run(folder, record.run)
         count += 1
         if progress is not None:
@@ -245,7 +246,7 @@ def run_missing(
         _clear_parts(missing)  # Of runs that failed or were interrupted: they would be begun anew.
 
 
-def _clear_parts(planned: Sequence[Planned]) -> None:
+def _clear_parts(planned: Sequence[PlannedRun]) -> None:
     """Take away what was being recorded under the names that tapes have until they are sealed."""
     for one in planned:
         clear_unfinished(part_of(_tape_of(one)))
@@ -267,7 +268,7 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     try:
         error = _record(job, job.tape, process, keyframe_interval_ticks)
         tape = job.tape.with_name(job.tape.name.removesuffix(PART_SUFFIX))
-        job.tape.replace(tape)
+        publish_file(job.tape, tape)
         run = examine(tape)
     except KeyboardInterrupt:
         clear_unfinished(job.tape)
@@ -275,7 +276,7 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     except Exception as failed:  # noqa: BLE001 - one bad run must not end the others; the record says what it was.
         return RunRecord(job.index, job.name, {}, job.ticks, error=error or exception_text(failed))
     facts: dict[str, Any] = {"final_tick": run.ticks or 0, "final_hash": run.state_hash}
-    return Generated(job.index, job.name, {}, job.ticks, tape=str(tape), error=error, run=run, **facts)
+    return GeneratedRun(job.index, job.name, {}, job.ticks, tape=str(tape), error=error, run=run, **facts)
 
 
 def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int) -> str | None:
@@ -283,8 +284,8 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
 
     It is the run that record run would make of the same scenario, seed and players.
     """
-    world, course = find_world(job.world), course_of_job(job)
-    simulation = restage(world.make(job.config), job.scenario, world.properties)
+    world, input_source = find_world(job.world), input_source_of_job(job)
+    simulation = wrap_scenario(world.make(job.config), job.scenario, world.properties)
     notes = {"ticks": job.ticks, SOURCE_NOTE: GENERATED, SCENARIO_NOTE: job.name}
     notes |= {"players": dict(job.players)} if job.players else {}
     recorder = Recorder(
@@ -296,8 +297,8 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
         deterministic=True,
         notes=notes,
     )
-    with recorder, raced_inputs(recorder.simulation, course.inputs) as inputs_at:
-        while (end := outcome_at(recorder, course, job.ticks)) is None:
+    with recorder, raced_inputs(recorder.simulation, input_source.inputs) as inputs_at:
+        while (end := outcome_at(recorder, input_source, job.ticks)) is None:
             process.ensure_wanted()
             given = inputs_at(recorder.tick + 1, recorder.simulation.state)
             try:

@@ -18,7 +18,7 @@ def copy_pairs(pairs: Sequence[tuple[Bytes, Bytes]]) -> None:
         np.copyto(target, source)
 
 
-class Alone:
+class Copier:
     """No second thread."""
 
     copy = staticmethod(copy_pairs)
@@ -29,7 +29,7 @@ class Alone:
         self.copy([(copy, arena)])
         return copy
 
-    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:  # noqa: ARG002 - see SecondThread
+    def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:  # noqa: ARG002 - see ThreadedCopier
         """The same pieces, which take size_bytes on the disk, and may be made before they are asked for.
 
         Whoever does not go through all of them closes it: there may be a thread behind it.

@@ -20,6 +20,7 @@ KEYFRAME_RAW_BYTES_MAX = 1 << 36  # A state of 64 GiB; pieces beyond that are no
 META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; both have a place in END.
 META_EXTRA_BYTES = 2048  # What a further segment, a later session or a repair adds to META.
 INDEX_BLOCKS = 4096  # An INDEX block is written after so many blocks.
+WHOLE_MAX = (1 << 63) - 1  # The largest whole number in META and on a command line, a seed's included.
 
 assert FRAMES_RAW_BYTES // BLOCK_TICKS_MAX < 20
 assert 2 * META_BYTES_MAX + 4096 <= BLOCK_RAW_BYTES_MAX, "END holds both"

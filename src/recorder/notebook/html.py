@@ -11,8 +11,8 @@ from typing import Any
 
 import attrs
 
+from recorder.statistics import RecorderStatistics
 from recorder.text import bytes_text, counted
-from recorder.writer.jobs import RecorderStatistics
 from sim.kernel.schema import COUNTS_FIELD, Blob, Layout
 
 DROPS_SHOWN = 5

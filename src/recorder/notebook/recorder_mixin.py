@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recorder.writer.jobs import RecorderStatistics
+    from recorder.statistics import RecorderStatistics
 
 
-class ShownInNotebooks:
+class NotebookMixin:
     """What a Recorder is in a notebook; the names below are the Recorder's own."""
 
     path: Any

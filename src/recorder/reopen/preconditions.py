@@ -11,9 +11,6 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.assembly import Assembled
 from recorder.settings import Settings, settings_from
 from recorder.storage.file_names import tape_of_segment
-from sim.kernel.schema import COUNTS_FIELD, Slot
-from sim.kernel.simulation import ArenaOfSaved, Simulation
-from sim.kernel.state import Snapshot
 
 
 def ensure_first_file(path: str | os.PathLike[str], assembled: Assembled) -> None:
@@ -76,40 +73,3 @@ def settings_of(assembled: Assembled) -> Settings:
         "the tape cannot be written on, only read: its settings are not those that this program knows "
         "(it is of another version, or they are lost)"
     )
-
-
-def ensure_same_fields(simulation: Simulation, snapshot: Snapshot) -> None:
-    """Refuse a simulation whose state is not laid out as the recorded one: its step would meet what is not its own.
-
-    Tables and blobs may be of any length. Raises TypeError, naming what differs.
-    """
-    if isinstance(simulation, ArenaOfSaved):
-        return  # Its fields are what it saves, and may be others at each tick.
-    if getattr(simulation, "adapter", None) is not None:
-        return  # What it is laid out like is a part of its state, and the load refuses what does not fit.
-    recorded, present = snapshot.layout.slots, simulation.state.layout.slots
-    other = sorted((recorded.keys() ^ present.keys()) - {COUNTS_FIELD})
-    if other:
-        raise TypeError(f"the simulation has other fields than the tape: {', '.join(other)}")
-    for name, slot in recorded.items():
-        difference = _difference(slot, present[name]) if name != COUNTS_FIELD else None  # Grows with what it counts.
-        if difference is not None:
-            raise TypeError(f"the simulation has {name} {difference}")
-
-
-def _difference(recorded: Slot, present: Slot) -> str | None:
-    """What differs between two fields of one name, for the simulation first; None if nothing does."""
-    if recorded.dtype != present.dtype:
-        return f"of {present.dtype}, the tape of {recorded.dtype}"
-    if (recorded.owner is None) != (present.owner is None):
-        return f"{_kind(present)}, the tape {_kind(recorded)}"
-    mine, others = (slot.shape if slot.owner is None else slot.shape[1:] for slot in (present, recorded))
-    if mine == others:
-        return None
-    if len(mine) == len(others) == 1 and recorded.owner is None:
-        return f"of {mine[0]} rows, the tape {others[0]}"
-    return f"of shape {mine}, the tape {others}"
-
-
-def _kind(slot: Slot) -> str:
-    return "of fixed size" if slot.owner is None else f"in {slot.owner}, which grows"

@@ -28,14 +28,14 @@ from recorder.errors import (
     UnreadableError,
 )
 from recorder.exception_text import raised_text
-from recorder.format.blocks.block import Flags, Kind
+from recorder.format.blocks.block import BlockKind, Flags
 from recorder.format.blocks.file_header import make_file_header
-from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError, hop
 from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.segments.segment_reader import Segment
-from recorder.reopen.preconditions import ensure_first_file, ensure_same_fields, ensure_sound, settings_of
-from recorder.reopen.state_check import Prover
+from recorder.reopen.preconditions import ensure_first_file, ensure_sound, settings_of
+from recorder.reopen.state_check import StateCheck
 from recorder.session.change_source import ChangeTracking, find_source
 from recorder.session.recorder import Recorder
 from recorder.session.session import Resumed, Session, encode_small, meta_maker
@@ -44,8 +44,9 @@ from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
 from sim.kernel.registry import find_world
+from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.simulation import Simulation, restore
-from sim.scenario.wrap import restage
+from sim.scenario.wrap import wrap_scenario
 
 PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
 
@@ -91,7 +92,9 @@ def resume_in(
         assembled, ios, begun = _read(files, os.fspath(path))
         settings = settings_of(assembled)
         adapted = (
-            restage(simulation, assembled.meta.get("scenario")) if simulation is not None else make_world(assembled)
+            wrap_scenario(simulation, assembled.meta.get("scenario"))
+            if simulation is not None
+            else make_world(assembled)
         )
         find_source(adapted, changes)
         keyframe_tick = restore_last_tick(assembled, adapted, progress)
@@ -109,7 +112,7 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
     """The tape, its open files, and the number of a segment that was begun, and not yet there, when the writer died."""
     ios = {0: files.open(0)}  # This takes the lock.
     ios |= {number: files.open(number) for number in files.numbers() if number}
-    sources = [Source(number, io.pread, io.size()) for number, io in ios.items()]
+    sources = [SegmentInput(number, io.pread, io.size()) for number, io in ios.items()]
     journal = files.read_journal()
     try:
         assembled = assemble(sources, journal, believe_index=False)
@@ -141,7 +144,7 @@ def _forget_what_follows_torn_blocks(assembled: Assembled) -> None:
         recording.clip(last.number, last.contents.good_end)
 
 
-def _begun_segment(assembled: Assembled, sources: Sequence[Source]) -> int | None:
+def _begun_segment(assembled: Assembled, sources: Sequence[SegmentInput]) -> int | None:
     """The number of a last segment whose META is not yet there: nothing of the run in it counts."""
     last = max(assembled.described, default=-1)
     following = [one.number for one in sources if last >= 0 and one.number > last]
@@ -195,7 +198,7 @@ def make_world(assembled: Assembled) -> Simulation:
     match assembled.meta.get("world"):
         case {"name": str(name), "config": dict(config)}:
             world = find_world(name)
-            return restage(world.make(config), assembled.meta.get("scenario"), world.properties)
+            return wrap_scenario(world.make(config), assembled.meta.get("scenario"), world.properties)
     raise TypeError(
         f"the tape names no registered world (it was recorded from {assembled.meta.get('simulation')}): "
         "give the simulation to recorder.resume"
@@ -214,14 +217,14 @@ def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Pr
         except (CorruptError, TornError, MissingTickError) as error:
             why = error
             continue
-        ensure_same_fields(simulation, snapshot)
+        ensure_same_fields(snapshot.layout, simulation)
         _run(place.tick, "load", restore, simulation, snapshot)
-        with closing(Prover(recording, simulation)) as prover:
-            prover.begin(place.tick)
+        with closing(StateCheck(recording, simulation)) as check:
+            check.begin(place.tick)
             for frame in frames:
                 _run(frame.tick, "the step", simulation.step, frame.inputs)
-                prover.stepped(frame)
-                if (found := prover.difference(frame)) is not None:
+                check.stepped(frame)
+                if (found := check.difference(frame)) is not None:
                     raise DesyncError(frame.tick, *found)
                 if progress is not None:
                     progress(frame.tick - place.tick, len(frames))
@@ -266,7 +269,7 @@ def _open_for_writing(
     for piece in pieces_of_frames(frames):
         log.put([piece])
     meta = encode_small({**described, "resumed_at_tick": assembled.recording.last_tick}, "the description of the world")
-    log.put([make_piece(Kind.META, meta, 0, flags=Flags.SESSION_START)])
+    log.put([make_piece(BlockKind.META, meta, 0, flags=Flags.SESSION_START)])
     log.write()
     if syncs:
         log.sync()
@@ -294,7 +297,7 @@ def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
     if header is None:
         raise CorruptError(0, "the header of the last segment is damaged; repair the tape first (replay repair)")
     blocks = list(hop(segment.read, header.size_bytes, contents.good_end, contents.marker))
-    meta = segment.joined(next(entry for entry in contents.entries if entry.kind == Kind.META), 0)
+    meta = segment.joined(next(entry for entry in contents.entries if entry.kind == BlockKind.META), 0)
     previous = next((s for s in assembled.recording.segments if s.number == segment.number - 1), None)
     seal = previous.contents.seal if previous is not None and previous.clip is None else None
     fresh = make_file_header(header.run_id, header.segment, header.first_seq, header.incompatible)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.blocks.frame import Frame
-from recorder.format.blocks.hash_chain import Linker, identity_of
+from recorder.format.blocks.hash_chain import HashChain, identity_of
 from recorder.format.recording.recording import Recording
 from sim.kernel.changes.tick_changes import MarkedTicks
 from sim.kernel.simulation import Simulation
 
 
-class Prover:
+class StateCheck:
     """Follows a simulation tick by tick: ``begin`` where it was put, ``stepped`` behind each step.
 
     Attributes:
@@ -31,14 +31,14 @@ class Prover:
 
     def begin(self, tick: int) -> None:
         """The simulation is in the state of this tick, which is known to be right. Raises as Recording.identity does."""
-        if not self._recording.proofs.has_links:
+        if not self._recording.recorded_hashes.has_hash_chain:
             return
         state = self._simulation.state
         if self._source is None:
             self._source = MarkedTicks(state)
         self._source.reset(state)
-        self._linker = Linker(state.layout)
-        self._identity, self.is_right = self._recording.proofs.identity(tick), True
+        self._hash_chain = HashChain(state.layout)
+        self._identity, self.is_right = self._recording.recorded_hashes.identity(tick), True
 
     def stepped(self, frame: Frame) -> None:
         """The simulation has made the step that this frame is of."""
@@ -48,11 +48,11 @@ class Prover:
         changes = self._source.take(state)
         if changes is None:  # It has another state, or layout.
             self._source.reset(state)
-            self._linker = Linker(state.layout)
+            self._hash_chain = HashChain(state.layout)
         if changes is None or not frame.link:
             self._identity = identity_of(state.hash())
         else:
-            self._identity = self._linker.link(self._identity, changes.by_field(state.layout))
+            self._identity = self._hash_chain.extend(self._identity, changes.by_field(state.layout))
         self.is_right = self._identity == frame.identity
 
     def difference(self, frame: Frame) -> tuple[int, int] | None:

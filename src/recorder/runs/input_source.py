@@ -15,7 +15,7 @@ from sim.kernel.state import Snapshot, State
 
 
 @attrs.frozen
-class Course:
+class InputSource:
     """What a run is fed with, and how it is shown.
 
     Attributes:
@@ -33,7 +33,7 @@ class Course:
     tick_limit_reason: str = "ticks"
 
 
-def course_of(
+def input_source_of(
     world: World,
     config: Config,
     *,
@@ -41,14 +41,14 @@ def course_of(
     players: Mapping[str, str] | None = None,
     file: Path | None = None,
     by_role: bool = False,
-) -> Course:
+) -> InputSource:
     """What the scenario of a registered world sends, and then players and a file.
 
     players: policies by player. file: see read_inputs. by_role: tell whose inputs they are, for a scenario that stands
     between the players and the world. Raises ConfigError, UsageError, OSError.
     """
     if not world.name:
-        return course_from_file(sim, file)
+        return input_source_from_file(sim, file)
     scheduled = world.inputs(config)
     playing = {name: _player(world, config, name, policy) for name, policy in (players or {}).items()}
     given = read_inputs(file) if file is not None else {}
@@ -62,7 +62,7 @@ def course_of(
             name: player(tick, state) for name, player in playing.items()
         }
 
-    return Course(
+    return InputSource(
         inputs_by_role_at if by_role and playing else inputs_at,
         lambda snapshot: world.summarize(config, snapshot),
         sim,
@@ -71,10 +71,10 @@ def course_of(
     )
 
 
-def course_from_file(sim: str | None, file: Path | None) -> Course:
+def input_source_from_file(sim: str | None, file: Path | None) -> InputSource:
     """For a simulation of the user's: what a file gives at a tick, see read_plain_inputs; else None."""
     given = read_plain_inputs(file) if file is not None else {}
-    return Course(lambda tick, _: given.get(tick), lambda _: {}, sim, file)
+    return InputSource(lambda tick, _: given.get(tick), lambda _: {}, sim, file)
 
 
 def _player(world: World, config: Config, name: str, policy: str) -> Callable[[int, State], list[Any]]:

@@ -30,7 +30,7 @@ COST_SHARE_MAX = 0.5  # Of a step: what taking down its changes may cost.
 
 
 @attrs.frozen
-class Choice:
+class ModeChoice:
     """A mode, and what it was chosen by.
 
     Attributes:
@@ -51,24 +51,24 @@ class _Measured:
     ticks: int = 0
 
 
-def choose_mode(make: Callable[[], Any], inputs: Callable[[int, State], Any], changes: ChangeTracking) -> Choice:
+def choose_mode(make: Callable[[], Any], inputs: Callable[[int, State], Any], changes: ChangeTracking) -> ModeChoice:
     """Run a simulation for a second, or TICKS_MAX ticks, and say which mode suits it.
 
     make: a fresh one, of which nothing is kept. Raises what it raises.
     """
     simulation = as_simulation(make())
     if level_of(simulation) is Level.INPUTS_ONLY:
-        return Choice("events", "its states are made from the inputs, and hold nothing else")
+        return ModeChoice("events", "its states are made from the inputs, and hold nothing else")
     measured = _measure(simulation, inputs, changes)
     if not measured.ticks:
-        return Choice("events", "it took no step in the time there was")
+        return ModeChoice("events", "it took no step in the time there was")
     step_us, take_us, apply_us = (
         1e6 * seconds / measured.ticks for seconds in (measured.step_s, measured.take_s, measured.apply_s)
     )
     each = f"a step takes {step_us:,.0f} µs, applying what it changes {apply_us:,.0f} µs"
     cost = f"taking that down {take_us:,.0f} µs and {measured.stored_bytes / measured.ticks:,.0f} bytes a tick"
     worth_it = step_us >= WORTH_IT * apply_us and take_us <= COST_SHARE_MAX * step_us
-    return Choice("changes" if worth_it else "events", f"{each}; {cost}")
+    return ModeChoice("changes" if worth_it else "events", f"{each}; {cost}")
 
 
 def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: ChangeTracking) -> _Measured:

@@ -17,14 +17,14 @@ import attrs
 
 from recorder.errors import WriterFailedError
 from recorder.processes.spawn_pool import pool_of, run_in
-from recorder.runs.input_source import Course, course_of
+from recorder.runs.input_source import InputSource, input_source_of
 from recorder.scenarios.run_scenario import run_with_scenario
 from recorder.settings import TICKS_MAX
 from recorder.storage.file_names import following_segments, journal_path, segment_path, unfinished_paths
 from sim.kernel.registry import ConfigError, Origin, find_world
 from sim.scenario.config.identity import scenario_hash
-from sim.scenario.config.load import FOREIGN, Scenario
 from sim.scenario.results.result import PRODUCTIVE_KINDS, ScenarioResult
+from sim.scenario.scenario_file import FOREIGN, Scenario
 
 ATTEMPTS_MAX = 2  # A worker that dies twice over one job, the second time with nothing else to do, dies of that job.
 POPULATION_PREFIXES = ("heads.", "plants.")  # Of figures that say how many of a species are alive.
@@ -134,9 +134,9 @@ def ticks_of(loaded: Scenario) -> int:
     return ticks
 
 
-def course_of_job(job: Job) -> Course:
-    """What a job is fed with. Raises as course_of does."""
-    return course_of(find_world(job.world), job.config, players=job.players, by_role=job.scenario is not None)
+def input_source_of_job(job: Job) -> InputSource:
+    """What a job is fed with. Raises as input_source_of does."""
+    return input_source_of(find_world(job.world), job.config, players=job.players, by_role=job.scenario is not None)
 
 
 def run_job(job: Job) -> RunRecord:
@@ -156,11 +156,11 @@ def run_job(job: Job) -> RunRecord:
     is_new = job.tape is not None and not files_of(job.tape)
     try:
         world = find_world(job.world)
-        course = course_of_job(job)
+        input_source = input_source_of_job(job)
         result = run_with_scenario(
             world.make(job.config),
             job.scenario or {},
-            inputs=course.inputs,
+            inputs=input_source.inputs,
             steps=job.ticks + 1,
             tape=job.tape,
             artifacts=(job.tape.parent if job.tape is not None else Path.cwd()) / "artifacts" / f"run_{job.index}",

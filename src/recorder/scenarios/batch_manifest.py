@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import attrs
 
 from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, files_of
+from recorder.storage.atomic_file import write_file
 
 LINES_NAME, MANIFEST_NAME, PICTURE_NAME = "manifest.ndjson", "manifest.json", "survival.png"
 _BEGUN, _JOB = "begun", "job"  # Keys: how many runs were begun with; what a finished run is of.
@@ -220,15 +221,10 @@ class BatchFolder:
             os.fsync(file.fileno())
 
     def finish(self, records: Sequence[RunRecord], more: Mapping[str, Any]) -> Path:
-        """Write the manifest, whole or not at all. Raises OSError, naming the folder."""
-        target, part = self.path / MANIFEST_NAME, self.path / f"{MANIFEST_NAME}.part"
+        """Write the manifest, whole or not at all. Raises OSError."""
+        target = self.path / MANIFEST_NAME
         manifest = {**more, "runs": [attrs.asdict(record) for record in records]}
-        with _naming(self.path):
-            try:
-                part.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-                part.replace(target)
-            finally:
-                part.unlink(missing_ok=True)
+        write_file(target, json.dumps(manifest, indent=1) + "\n", existing="replace")
         return target
 
 

@@ -18,7 +18,7 @@ import attrs
 
 from recorder.errors import RecordingError
 from recorder.format.recording.assembly import Assembled
-from recorder.format.recording.recording import KeyframePlace
+from recorder.format.segments.block_location import KeyframeLocation
 from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
 from recorder.session.session import describe, encode_small, new_run_id
 from recorder.settings import make_settings
@@ -26,6 +26,7 @@ from recorder.storage.file_names import numbered
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy
 from sim.kernel.plain_data import encode_plain
+from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.simulation import restore
 from sim.kernel.state import Snapshot
 from sim.scenario.config.identity import scenario_hash
@@ -168,7 +169,7 @@ def _described(path: Path, assembled: Assembled, tick: int, state_hash: int) -> 
     return checkpoint, notes if isinstance(notes, Mapping) else {}
 
 
-def _last_state(path: Path, assembled: Assembled) -> tuple[KeyframePlace, Snapshot]:
+def _last_state(path: Path, assembled: Assembled) -> tuple[KeyframeLocation, Snapshot]:
     """The last keyframe, and its state. Raises ValueError if there is none, CorruptError, TornError."""
     if not assembled.meta or not assembled.recording.keyframes:
         raise ValueError(
@@ -212,7 +213,7 @@ def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
     """Put a simulation, of the same world and scenario, into the state of a checkpoint; the state's tick.
 
     Raises OSError, RecordingError; ValueError if the checkpoint is not whole or of another scenario, or the simulation
-    has none.
+    has none or has different fields.
     """
     if not isinstance(simulation, ScenarioSimulation):
         raise ValueError("a simulation without a scenario around it has no checkpoints")  # noqa: TRY004 - of the values.
@@ -223,6 +224,10 @@ def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
         theirs, ours = scenario_hash(assembled.meta), scenario_hash(simulation)
         if theirs != ours:
             raise ValueError(f"{path} is of another scenario: its hash is {theirs}, that of this one {ours}")
+    try:
+        ensure_same_fields(snapshot.layout, simulation)
+    except TypeError as error:
+        raise ValueError(f"{path}: {error}") from None
     restore_whole(simulation, snapshot)
     return place.tick
 

@@ -12,7 +12,7 @@ from sim.scenario.results.result import ScenarioResult
 
 
 @attrs.frozen
-class ContractReport:
+class PassCriteriaReport:
     """What failed, one sentence each."""
 
     failures: tuple[str, ...]
@@ -25,7 +25,7 @@ class ContractReport:
 
 def check_contracts(
     result: ScenarioResult, *, minimum_rounds: int = 0, expected_roles: Sequence[str] = ()
-) -> ContractReport:
+) -> PassCriteriaReport:
     """What is wrong with a result.
 
     No error and no violation; as many rounds and roles as expected; counts that agree; no adversary beyond its budget;
@@ -38,7 +38,7 @@ def check_contracts(
     roles = {sample.role for sample in result.trace.samples}
     failures += [f"the role {role} has no sample" for role in expected_roles if role not in roles]
     failures += _incoherences(result)
-    return ContractReport(tuple(failures))
+    return PassCriteriaReport(tuple(failures))
 
 
 def _incoherences(result: ScenarioResult) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from recorder.exit_codes import UsageError
-from recorder.runs.input_source import course_of
+from recorder.runs.input_source import input_source_of
 from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_checkpoint
 from recorder.scenarios.start import begin_tape
 from recorder.session.recorder import Recorder
@@ -23,12 +23,12 @@ from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import end_of, inner_of
 from sim.kernel.state import State
 from sim.scenario.config.identity import scenario_hash
-from sim.scenario.config.load import load_scenario
 from sim.scenario.config.scenario import Execution, ScenarioConfig, read_scenario_config
 from sim.scenario.middleware.monitors import PropertyFunction
 from sim.scenario.results.result import ScenarioResult, fold_events
+from sim.scenario.scenario_file import load_scenario
 from sim.scenario.scenario_simulation import ScenarioSimulation
-from sim.scenario.thread_race import RacedOrders
+from sim.scenario.thread_race import RacedInputs
 
 InputsOf = Callable[[int, State], Any]  # From a tick, and the state before it, to the inputs that lead to it.
 TICKS_BY_DEFAULT = 1000  # As for a world's file that says nothing.
@@ -52,11 +52,11 @@ def run(
     """
     loaded = load_scenario(str(scenario), seed=seed)
     plain = loaded.provocation if loaded.provocation is not None else {"name": "scenario", "seed": 0}
-    course = course_of(loaded.world, loaded.config, players=players, by_role=True)
+    input_source = input_source_of(loaded.world, loaded.config, players=players, by_role=True)
     return run_with_scenario(
         loaded.world.make(loaded.config),
         plain,
-        inputs=course.inputs,
+        inputs=input_source.inputs,
         steps=steps if steps is not None else loaded.ticks + 1,
         tape=tape,
         artifacts=artifacts,
@@ -183,5 +183,5 @@ def raced_inputs(simulation: Any, inputs: InputsOf) -> Iterator[InputsOf]:
             raise UsageError(f"threads decide the order of a threaded run: it takes no inputs, found {str(given)[:80]}")
         return {"race": orders.order()}
 
-    with RacedOrders(world, simulation.world_roles, execution) as orders:
+    with RacedInputs(world, simulation.world_roles, execution) as orders:
         yield raced

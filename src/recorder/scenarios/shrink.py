@@ -15,6 +15,7 @@ import attrs
 import tomli_w
 
 from recorder.scenarios.run_scenario import InputsOf, run_with_scenario
+from recorder.storage.atomic_file import write_file
 from sim.kernel.registry import ConfigError, World
 from sim.scenario.results.result import Violation
 
@@ -144,7 +145,7 @@ class _Search:
 
 
 def write_minimised(path: Path, found: Minimised, world: Mapping[str, Any] | None, options: Sequence[str] = ()) -> None:
-    """Write the scenario as a file that record run takes, with the world's part before it, and the options that it needs.
+    """Write the scenario as a file that record run takes, whole or not at all, with the world's part before it, and the options that it needs.
 
     Raises FileExistsError, OSError.
     """
@@ -155,5 +156,4 @@ def write_minimised(path: Path, found: Minimised, world: Mapping[str, Any] | Non
     plain["scenario"] = {**found.scenario, "steps": found.ticks + 1}
     comment = f"# Made smaller: violates {found.violation.name} at tick {found.violation.tick}.\n"
     comment += f"# Recorded with: record run {' '.join([path.name, *options])}\n" if options else ""
-    with path.open("x", encoding="utf-8") as file:
-        file.write(comment + tomli_w.dumps(plain))
+    write_file(path, comment + tomli_w.dumps(plain), existing="refuse")

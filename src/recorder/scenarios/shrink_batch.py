@@ -12,9 +12,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console.output import say_aside
-from recorder.console.progress import progress_bar
-from recorder.scenarios.batch import Job, RunRecord, course_of_job
+from recorder.scenarios.batch import Job, RunRecord, input_source_of_job
 from recorder.scenarios.batch_manifest import MANIFEST_NAME, manifest_content, read_as
 from recorder.scenarios.run_scenario import InputsOf
 from recorder.scenarios.shrink import Minimised, Plain, minimise, trial_of, write_minimised
@@ -37,7 +35,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 @attrs.frozen
-class Smaller:
+class SmallerScenario:
     """What making a run's scenario smaller has come to.
 
     Attributes:
@@ -68,7 +66,7 @@ class Smaller:
 
 
 @attrs.frozen
-class First:
+class FirstViolation:
     """The first run of a scenario that violates a property."""
 
     job: Job
@@ -83,30 +81,30 @@ def search(
     violation: Violation,
     *,
     budget_s: float,
-    show: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> Minimised:
-    """The smallest scenario that was found in budget_s seconds. show: told the seconds that are over."""
+    """The smallest scenario that was found in budget_s seconds. on_progress: called with the seconds that are over."""
     trial, start_s = trial_of(world, config, inputs, violation.name), time.monotonic()
 
     def shown(smaller: Plain, ticks: int) -> Violation | None:
-        show(time.monotonic() - start_s)
+        on_progress(time.monotonic() - start_s)
         return trial(smaller, ticks)
 
     return minimise(scenario, violation, shown, budget_s)
 
 
-def first_violations(jobs: Sequence[Job], records: Iterable[RunRecord]) -> list[First]:
+def first_violations(jobs: Sequence[Job], records: Iterable[RunRecord]) -> list[FirstViolation]:
     """Of each scenario and property, in the order of the runs. records: in that order, too."""
     by_index = {job.index: job for job in jobs}
-    found: dict[tuple[str, str], First] = {}
+    found: dict[tuple[str, str], FirstViolation] = {}
     for record in records:
         for one in record.violations:
             violation = Violation(*one)
-            found.setdefault((record.name, violation.name), First(by_index[record.index], violation))
+            found.setdefault((record.name, violation.name), FirstViolation(by_index[record.index], violation))
     return list(found.values())
 
 
-def read_smaller(folder: Path) -> list[Smaller]:
+def read_smaller(folder: Path) -> list[SmallerScenario]:
     """What the manifest of a batch says of what was made before; those whose file is gone are left out.
 
     Raises OSError; ValueError if it is no manifest.
@@ -118,56 +116,61 @@ def read_smaller(folder: Path) -> list[Smaller]:
     try:
         if not isinstance(entries, list):
             raise ValueError("'smaller' is no list")  # noqa: TRY004 - of what stands in a file, as all others.
-        known = [read_as(Smaller, entry, _TYPES) for entry in entries]
+        known = [read_as(SmallerScenario, entry, _TYPES) for entry in entries]
     except ValueError as error:
         raise ValueError(f"{path} is no manifest: {error}") from None
     return [one for one in known if one.file is None or Path(one.file).exists()]
 
 
 def make_smaller(
-    firsts: Sequence[First],
+    firsts: Sequence[FirstViolation],
     folder: Path,
-    known: Sequence[Smaller],
+    known: Sequence[SmallerScenario],
     *,
-    quiet: bool,
-    keep: Callable[[list[Smaller]], None],
+    keep: Callable[[list[SmallerScenario]], None],
+    on_progress: Callable[[float], None] = lambda _: None,
+    on_error: Callable[[OSError], None],
     budget_s: float = BATCH_BUDGET_S,
-) -> list[Smaller]:
+) -> list[SmallerScenario]:
     """Make those smaller that are not among the known ones, into folder, until the time is over or a user interrupts.
 
-    keep: called with all that there are whenever there is one more. Returns them, in the order of firsts.
+    keep: called with all that there are whenever there is one more. on_progress: called with the seconds that are over.
+    on_error: called with the error of a disk that refuses, which ends it. Returns them, in the order of firsts.
     """
     before = {(one.scenario, one.violates, one.run): one for one in known}
     made = [before.get((first.job.name, first.violation.name, first.job.index)) for first in firsts]
     start_s = time.monotonic()
-    with progress_bar("making it smaller", round(budget_s), quiet=quiet) as show:
-        for number, first in enumerate(firsts):
-            left_s = budget_s - (time.monotonic() - start_s)
-            if made[number] is not None or left_s <= 0:
-                continue
-            try:
-                made[number] = _made_smaller(first, folder, min(BUDGET_S, left_s), _shifted(show, budget_s - left_s))
-            except KeyboardInterrupt:
-                break
-            except OSError as error:
-                say_aside(f"warning: {folder}: {error.strerror}")
-                break
-            keep([one for one in made if one is not None])
+    for number, first in enumerate(firsts):
+        left_s = budget_s - (time.monotonic() - start_s)
+        if made[number] is not None or left_s <= 0:
+            continue
+        try:
+            made[number] = _made_smaller(first, folder, min(BUDGET_S, left_s), _shifted(on_progress, budget_s - left_s))
+        except KeyboardInterrupt:
+            break
+        except OSError as error:
+            on_error(error)
+            break
+        keep([one for one in made if one is not None])
     return [one for one in made if one is not None]
 
 
-def _shifted(show: Callable[[float], None], start: float) -> Callable[[float], None]:
-    return lambda seconds: show(start + seconds)
+def _shifted(on_progress: Callable[[float], None], start_s: float) -> Callable[[float], None]:
+    return lambda seconds: on_progress(start_s + seconds)
 
 
-def _made_smaller(first: First, folder: Path, budget_s: float, show: Callable[[float], None]) -> Smaller:
+def _made_smaller(
+    first: FirstViolation, folder: Path, budget_s: float, on_progress: Callable[[float], None]
+) -> SmallerScenario:
     """Search, and write what was found, if it is smaller. Raises OSError, KeyboardInterrupt."""
     job, violation = first.job, first.violation
-    scenario, inputs = job.scenario or {}, course_of_job(job).inputs
-    found = search(find_world(job.world), job.config, scenario, inputs, violation, budget_s=budget_s, show=show)
+    scenario, inputs = job.scenario or {}, input_source_of_job(job).inputs
+    found = search(
+        find_world(job.world), job.config, scenario, inputs, violation, budget_s=budget_s, on_progress=on_progress
+    )
     path = None
     if found.is_smaller_than(scenario):
         path = first_free(numbered(folder / f"{job.run_name}.{violation.name}.smaller.toml", ".toml"))
         write_minimised(path, found, job.config, [f"--player {name}={policy}" for name, policy in job.players.items()])
     tick, file = found.violation.tick, str(path) if path is not None else None
-    return Smaller(job.name, violation.name, job.index, tick, file, found.trials, found.is_minimal)
+    return SmallerScenario(job.name, violation.name, job.index, tick, file, found.trials, found.is_minimal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import attrs
 
 from recorder.scenarios.batch import RunRecord
+from recorder.storage.atomic_file import write_file
 from recorder.text import counted
 
 ROWS_SHOWN = 20
@@ -113,5 +115,7 @@ def draw_survival(records: Sequence[RunRecord], target: Path) -> bool:
     panels[-1].set_xlabel("tick")
     if len(curves) > 1 and len(curves) <= ROWS_SHOWN:
         panels[0].legend(fontsize="small")
-    figure.savefig(target)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=target.suffix.removeprefix("."))
+    write_file(target, picture.getvalue(), existing="replace")
     return True

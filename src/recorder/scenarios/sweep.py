@@ -15,11 +15,11 @@ from typing import Any
 
 import attrs
 
-from recorder.console.argument_types import WHOLE_MAX
+from recorder.format.limits import WHOLE_MAX
 from recorder.scenarios.batch import Job, RunRecord, ensure_registered, job_of, run_job, run_many, ticks_of
 from recorder.scenarios.batch_manifest import BatchFolder
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.load import Scenario
+from sim.scenario.scenario_file import Scenario
 
 RUNS_MAX = 100_000
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")

@@ -5,14 +5,13 @@ With them the tick, the phase and the fields of a desync are known without any s
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
+from recorder.settings import Blame
 from sim.kernel.hashing import FIELD_HASH_BYTES, short_hash
 from sim.kernel.simulation import watched_phases
 from sim.kernel.state import State
 
-Blame = Literal["auto", "fields", "phases", "none"]
-BLAMES = ("auto", "fields", "phases", "none")
 AUTO_BYTES_MAX = 1 << 20  # In a larger state a second pass each tick costs more than it tells; keyframes tell the rest.
 
 

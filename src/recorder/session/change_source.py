@@ -17,7 +17,7 @@ ChangeTracking = Literal["auto", "marks", "scan", "pages", "audit"]
 
 
 @attrs.frozen
-class Sources:
+class ChangeSources:
     """What tells what changed: since the last full keyframe, and in each tick."""
 
     whole: Callable[[State], ChangeSource]
@@ -25,14 +25,14 @@ class Sources:
     marks: bool = False  # Whether that is what the simulation marks.
 
 
-_SOURCES: dict[str, Sources] = {
-    "marks": Sources(MarkedChanges, TICK_SOURCES["marks"], marks=True),
-    "scan": Sources(ScannedChanges, TICK_SOURCES["scan"]),
-    "audit": Sources(AuditedChanges, TICK_SOURCES["audit"], marks=True),
+_SOURCES: dict[str, ChangeSources] = {
+    "marks": ChangeSources(MarkedChanges, TICK_SOURCES["marks"], marks=True),
+    "scan": ChangeSources(ScannedChanges, TICK_SOURCES["scan"]),
+    "audit": ChangeSources(AuditedChanges, TICK_SOURCES["audit"], marks=True),
 }
 
 
-def find_source(simulation: Any, changes: ChangeTracking) -> Sources:
+def find_source(simulation: Any, changes: ChangeTracking) -> ChangeSources:
     """How to know what changed in a simulation. Raises ValueError for what it cannot be asked for."""
     if changes == "auto":
         return _choose(simulation)
@@ -45,7 +45,7 @@ def find_source(simulation: Any, changes: ChangeTracking) -> Sources:
     return _SOURCES[changes]
 
 
-def _choose(simulation: Any) -> Sources:
+def _choose(simulation: Any) -> ChangeSources:
     """Marks if there are; else pages, if the state is large, or becomes so, and the kernel tells; else a scan."""
     if getattr(simulation, "marks_writes", False):
         return _SOURCES["marks"]
@@ -57,7 +57,7 @@ def _choose(simulation: Any) -> Sources:
 # The modules that are imported below take their time, and whoever marks needs none of them.
 
 
-def _by_pages() -> Sources:
+def _by_pages() -> ChangeSources:
     from recorder.session.pages.paged_row_changes import PagedChanges  # noqa: PLC0415 - see above
     from recorder.session.pages.paged_tick_changes import PagedTicks  # noqa: PLC0415
     from recorder.session.pages.userfaultfd import obstacle  # noqa: PLC0415
@@ -65,10 +65,10 @@ def _by_pages() -> Sources:
     why = obstacle()
     if why is not None:
         raise ValueError(f'changes="pages": {why}; use "scan"')
-    return Sources(PagedChanges, PagedTicks)
+    return ChangeSources(PagedChanges, PagedTicks)
 
 
-def _by_pages_if_large() -> Sources:
+def _by_pages_if_large() -> ChangeSources:
     from recorder.session.pages.paged_row_changes import PagedChanges  # noqa: PLC0415 - see above
     from recorder.session.pages.paged_tick_changes import PagedTicks  # noqa: PLC0415
     from recorder.session.pages.userfaultfd import is_filtered  # noqa: PLC0415
@@ -76,7 +76,7 @@ def _by_pages_if_large() -> Sources:
 
     if is_filtered():
         return _SOURCES["scan"]
-    return Sources(
+    return ChangeSources(
         functools.partial(PagedChanges, size_min_bytes=WATCHED_KEYFRAMES_BYTES_MIN),
         functools.partial(PagedTicks, size_min_bytes=WATCHED_TICKS_BYTES_MIN),
     )

@@ -14,10 +14,10 @@ from typing import Any
 from recorder.format.blocks.full_keyframe import Changes, gather_changes
 from recorder.session.blame_hashes import wants_fields
 from recorder.session.canonical_reload import loads_at_keyframes
-from recorder.session.change_source import Sources
-from recorder.session.rotation_policy import Rotation
+from recorder.session.change_source import ChangeSources
+from recorder.session.rotation_policy import RotationPolicy
 from recorder.session.seek_budget import SeekBudget
-from recorder.session.tick_output import Outputs
+from recorder.session.tick_output import OutputCollector
 from recorder.settings import TICKS_MAX, Settings
 from recorder.storage.parallel_copy import copy_side_by_side
 from recorder.writer.jobs import Baseline, KeyframeJob
@@ -27,7 +27,7 @@ from sim.kernel.state import Snapshot
 MARKED_FULL_BYTES_MIN = 1 << 20  # A copy of a smaller state takes less than looking for what was marked.
 
 
-class Keyframes:
+class KeyframePolicy:
     """Puts the keyframes of one session.
 
     Attributes:
@@ -41,10 +41,10 @@ class Keyframes:
     def __init__(
         self,
         simulation: Any,
-        sources: Sources,
+        sources: ChangeSources,
         settings: Settings,
         writer: Writer,
-        outputs: Outputs | None,
+        outputs: OutputCollector | None,
         tick: int,
     ) -> None:
         self._simulation = simulation
@@ -56,7 +56,7 @@ class Keyframes:
         self._outputs = outputs
         self._logs_changes = outputs is not None and outputs.logs_changes
         self._load = loads_at_keyframes(simulation)
-        self._rotation = Rotation(settings, writer, tick)
+        self._rotation = RotationPolicy(settings, writer, tick)
         budget_ms = settings.seek_budget_ms
         self.budget = SeekBudget(budget_ms, writer.tell) if budget_ms is not None else None
         self._interval_ticks = settings.keyframe_interval_ticks if budget_ms is None else TICKS_MAX

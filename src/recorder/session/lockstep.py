@@ -12,14 +12,14 @@ from pathlib import Path
 
 from recorder.environment import describe_environment
 from recorder.errors import MissingTickError, PeerDesyncError, RecordingError
-from recorder.storage.file_names import first_free, numbered
+from recorder.storage.atomic_folder import write_folder
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy, copied_meta
-from sim.kernel.merkle_tree import HashTree
+from sim.kernel.merkle_tree import MerkleTree
 from sim.kernel.state import Snapshot
 
 WAITING_MAX = 100_000  # Hashes of ticks to come; a peer that is further ahead is not in lockstep.
-TREE_NAME, RUN_NAME = "tree.json", "run.tape"  # Files of a dump.
+TREE_NAME, RUN_NAME, FACTS_NAME = "tree.json", "run.tape", "desync.json"  # Files of a dump.
 KEPT_TICKS = 1024  # Own hashes at hand; those of older ticks are read from the tape.
 
 
@@ -76,10 +76,8 @@ def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int
     """The folder of a desync with a peer, beside the tape; a dump of the same tick that is there already is kept.
 
     It holds ``run.tape`` (the run from the last keyframe on which both agree to now, and the state now), ``tree.json``
-    (the hashes of the state now, see HashTree) and ``desync.json``. Raises OSError, RecordingError.
+    (the hashes of the state now, see MerkleTree) and ``desync.json``. Raises OSError, RecordingError.
     """
-    folder = first_free(numbered(tape.with_name(f"{tape.stem}.peer-desync-{tick}")))
-    folder.mkdir()
     facts = {
         "tick": tick,
         "own_hash": f"{own:016x}",
@@ -88,15 +86,19 @@ def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int
         "tick_now": now,
         "environment": describe_environment(),
     }
-    (folder / "desync.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    write_tree(folder, now, snapshot)
-    cut_run(tape, folder / RUN_NAME, tick - 1, now, snapshot)
-    return folder
+
+    def write(folder: Path) -> None:
+        (folder / FACTS_NAME).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        write_tree(folder, now, snapshot)
+        cut_run(tape, folder / RUN_NAME, tick - 1, now, snapshot)
+
+    folder = tape.with_name(f"{tape.stem}.peer-desync-{tick}")
+    return write_folder(folder, write, files={FACTS_NAME, TREE_NAME, RUN_NAME})
 
 
 def write_tree(folder: Path, tick: int, snapshot: Snapshot) -> None:
     """Write the hashes of a state into the folder of a dump, for comparison with another dump. Raises OSError."""
-    tree = {"tick": tick, **HashTree.of(snapshot).to_plain()}
+    tree = {"tick": tick, **MerkleTree.of(snapshot).to_plain()}
     (folder / TREE_NAME).write_text(json.dumps(tree) + "\n", encoding="utf-8")
 
 

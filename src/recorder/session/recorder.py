@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.format.blocks.frame import encode_frame
-from recorder.notebook.recorder_mixin import ShownInNotebooks
+from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
-from recorder.session.blame_hashes import Blame, PhaseBlame
-from recorder.session.change_source import ChangeTracking, Sources, find_source
+from recorder.session.blame_hashes import PhaseBlame
+from recorder.session.change_source import ChangeSources, ChangeTracking, find_source
 from recorder.session.encode_inputs import encode_inputs
-from recorder.session.keyframe_policy import Keyframes
+from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.session import (
     Resumed,
     Session,
@@ -37,11 +37,11 @@ from recorder.session.session import (
     exception_text,
     new_session,
 )
-from recorder.session.tick_identity import TickLinks, as_hash
-from recorder.session.tick_output import Outputs
-from recorder.settings import Durability, Hashes, Mode, OnError, choose_hashes, ensure_arguments, make_settings
+from recorder.session.tick_identity import TickHashChain, as_hash
+from recorder.session.tick_output import OutputCollector
+from recorder.settings import Blame, Durability, Hashes, Mode, OnError, choose_hashes, ensure_arguments, make_settings
+from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles
-from recorder.writer.jobs import RecorderStatistics
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.plain_data import PlainEncoder
@@ -55,7 +55,7 @@ KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek r
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 
 
-class Recorder(ShownInNotebooks):
+class Recorder(NotebookMixin):
     """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
 
     def __init__(
@@ -153,7 +153,7 @@ class Recorder(ShownInNotebooks):
         self,
         path: str | os.PathLike[str],
         simulation: Any,
-        sources: Sources,
+        sources: ChangeSources,
         session: Session,
         baseline: Snapshot,
         resumed: Resumed | None = None,
@@ -174,10 +174,10 @@ class Recorder(ShownInNotebooks):
         self._attention = False  # Whether a call has to look for what is wrong before it does anything.
         self._journal: Journal | None = None
         make_changes = sources.ticks if session.described.get("mode") == "changes" else None
-        self._outputs = Outputs.of(simulation, session.described.get("event_stream"), make_changes)
-        self._links = TickLinks() if settings.hashes == "changes" and sources.marks else None
+        self._outputs = OutputCollector.of(simulation, session.described.get("event_stream"), make_changes)
+        self._hash_chain = TickHashChain() if settings.hashes == "changes" and sources.marks else None
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
-        self._keyframes = Keyframes(simulation, sources, settings, self._writer, self._outputs, self.tick)
+        self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
         try:
             self._keyframes.put_whole(self.tick, baseline.hash(), baseline)
             if self._outputs is not None and not self.tick:
@@ -218,14 +218,14 @@ class Recorder(ShownInNotebooks):
             phases = self._phase_blame
             result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
             state = self.simulation.state
-            proof: int | bytes = state.hash() if self._links is None else b""
+            identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
             wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
             is_due = wants_full or tick >= keyframes.next_tick
-            if self._links is not None:
-                proof = self._links.prove(state, output, whole=is_due)
+            if self._hash_chain is not None:
+                identity = self._hash_chain.identify(state, output, whole=is_due)
             field_hashes = state.field_hashes() if keyframes.blames_fields else b""
-            frame = encode_frame(tick, proof, encoded, field_hashes, phases.hashes if phases else b"")
+            frame = encode_frame(tick, identity, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
             self._writer.put_frame(frame if output is None else output.beside(frame))
@@ -237,11 +237,11 @@ class Recorder(ShownInNotebooks):
         self.tick = tick
         keyframes.add_frame(len(frame))
         if is_due:
-            keyframes.put(tick, as_hash(proof, state), wants_full=wants_full)
+            keyframes.put(tick, as_hash(identity, state), wants_full=wants_full)
         elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
             keyframes.next_tick = tick + 1
         if self._peers is not None:
-            self._peers.arrive(tick, as_hash(proof, state), state.snapshot)
+            self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
         return result
 
     def report_hash(self, tick: int, state_hash: int) -> None:

@@ -10,7 +10,7 @@ from recorder.writer.writer import Writer
 RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
 
 
-class Rotation:
+class RotationPolicy:
     """Knows how full the current segment is."""
 
     def __init__(self, settings: Settings, writer: Writer, tick: int) -> None:

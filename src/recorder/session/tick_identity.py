@@ -1,30 +1,30 @@
-"""What a frame says of its state: a link of what the tick has changed, where the hash of the whole takes too long."""
+"""The identity of a tick's state in its frame: a chained hash of what changed where hashing all of it takes too long."""
 
 from __future__ import annotations
 
-from recorder.format.blocks.hash_chain import Linker, identity_of
-from recorder.session.tick_output import TickOutput
+from recorder.format.blocks.hash_chain import HashChain, identity_of
+from recorder.writer.jobs import TickOutput
 from sim.kernel.state import State
 
 
-class TickLinks:
-    """Links the ticks of one session, which begins with the hash of a whole state."""
+class TickHashChain:
+    """The hash chain of one session, which begins with the hash of a whole state."""
 
     def __init__(self) -> None:
-        self._linker: Linker | None = None
+        self._hash_chain: HashChain | None = None
         self._identity = b""
 
-    def prove(self, state: State, output: TickOutput | None, *, whole: bool) -> int | bytes:
-        """What the frame of the tick says: the hash of the state if whole, or if there is nothing to link, else a link."""
+    def identify(self, state: State, output: TickOutput | None, *, whole: bool) -> int | bytes:
+        """The hash of the state if whole, or if there is nothing to chain; else a chained hash, which is a link."""
         changes = None if output is None else output.changes
-        if whole or changes is None or self._linker is None:
+        if whole or changes is None or self._hash_chain is None:
             state_hash = state.hash()
-            self._linker, self._identity = Linker(state.layout), identity_of(state_hash)
+            self._hash_chain, self._identity = HashChain(state.layout), identity_of(state_hash)
             return state_hash
-        self._identity = self._linker.link(self._identity, changes.by_field(state.layout))
+        self._identity = self._hash_chain.extend(self._identity, changes.by_field(state.layout))
         return self._identity
 
 
-def as_hash(proof: int | bytes, state: State) -> int:
-    """The hash of the state that was proved just now."""
-    return proof if isinstance(proof, int) else state.hash()
+def as_hash(identity: int | bytes, state: State) -> int:
+    """The hash of the state that was identified just now."""
+    return identity if isinstance(identity, int) else state.hash()

@@ -8,44 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-import attrs
-
 from recorder.format.blocks.events_block import encode_tick
-from recorder.format.blocks.telemetry_block import Row, make_row
-from sim.kernel.changes.tick_changes import TickChanges, TickSource
+from recorder.format.blocks.telemetry_block import make_row
+from recorder.writer.jobs import TickOutput
+from sim.kernel.changes.tick_changes import TickSource
 from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, ask_for_events, inner_of, tells_unasked
 from sim.kernel.state import State
 
 
-@attrs.define(eq=False)
-class TickOutput:
-    """What one tick has brought, for the writer.
-
-    Attributes:
-        row: of figures; None if the simulation gives none.
-        events: as an EVENTS block has them, empty if nothing happened; None if the simulation tells of none.
-        changes: of the state; None if they are not recorded, or not known.
-        frame: of the tick; empty for the tick that a recording starts with.
-    """
-
-    row: Row | None
-    events: bytes | None
-    changes: TickChanges | None = None
-    frame: bytes = b""
-
-    def beside(self, frame: bytes) -> Self:
-        """The same with the frame of its tick."""
-        self.frame = frame
-        return self
-
-    def __len__(self) -> int:
-        """How many bytes wait with it."""
-        changes_bytes = self.changes.size_bytes if self.changes is not None else 0
-        return len(self.frame) + len(self.events or b"") + changes_bytes
-
-
-class Outputs:
+class OutputCollector:
     """Asks a simulation for what it gives out."""
 
     def __init__(self, simulation: Simulation, *, events: bool, changes: TickSource | None) -> None:

@@ -13,10 +13,10 @@ from typing import Self
 from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
 from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, journal_bytes
-from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError, Read
 from recorder.storage.file_names import following_segments, journal_path, segment_path, whole_tape
-from recorder.storage.read_ahead import SecondThread
+from recorder.storage.read_ahead import ThreadedCopier
 
 
 class OpenTape:
@@ -30,7 +30,7 @@ class OpenTape:
         self.path = Path(path).absolute()
         self._name = os.fspath(path)  # As it was given, for messages.
         self._descriptors: dict[int, int] = {}
-        self._sources: list[Source] = []
+        self._sources: list[SegmentInput] = []
         self._journal = b""
 
     def assemble(self, *, believe_index: bool = True) -> Assembled:
@@ -80,10 +80,10 @@ class OpenTape:
         except NoTapeError:
             empty = not any(source.size_bytes for source in self._sources)
             raise UnreadableError(self._name, no_tape(empty=empty)) from None
-        assembled.recording.aside = SecondThread()
+        assembled.recording.copier = ThreadedCopier()
         return assembled
 
-    def _open_segment(self, number: int) -> Source:
+    def _open_segment(self, number: int) -> SegmentInput:
         path = segment_path(self.path, number)
         descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         found = os.fstat(descriptor)
@@ -91,7 +91,7 @@ class OpenTape:
             raise IsADirectoryError(
                 errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(segment_path(self._name, number))
             )
-        return Source(number, reader(descriptor), found.st_size)
+        return SegmentInput(number, reader(descriptor), found.st_size)
 
     def _read_journal(self) -> bytes:
         try:
@@ -114,7 +114,7 @@ class OpenTape:
         self.close()
 
 
-def _is_segment(source: Source) -> bool:
+def _is_segment(source: SegmentInput) -> bool:
     """Whether a file with the name of a later segment begins like that segment."""
     try:
         return decode_file_header(source.read(0, HEADER_BYTES)).segment == source.number

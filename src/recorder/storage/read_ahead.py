@@ -9,20 +9,20 @@ import queue
 import threading
 from collections.abc import Generator, Iterator
 
-from recorder.format.copier import Alone
+from recorder.format.copier import Copier
 from recorder.storage.parallel_copy import copy_side_by_side
 
 AHEAD_BYTES_MIN = 1 << 20  # On the disk; a smaller keyframe is read before a thread has started.
 PIECES_AHEAD = 4  # Of 1 MiB: enough for neither thread to wait for the other at every piece.
 
 
-class SecondThread(Alone):
+class ThreadedCopier(Copier):
     """Starts one for each large state, and waits for it."""
 
     copy = staticmethod(copy_side_by_side)
 
     def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:
-        """See Alone. What making them raises comes in the place of the piece that could not be made."""
+        """See Copier. What making them raises comes in the place of the piece that could not be made."""
         return super().ahead(pieces, size_bytes) if size_bytes < AHEAD_BYTES_MIN else _made_ahead(pieces)
 
 

@@ -4,6 +4,9 @@ Invariants:
     1. Nothing is written over: the new tape's name must be free, when the copy begins and when it ends.
     2. Until it is finished the copy has another name, ending in .part, and is locked. What is called so already is
        taken for an abandoned copy only if it is unlocked, begins as a tape does and is not sealed.
+
+The temporary name is fixed, and the file is written by a SegmentedLog behind the five methods of IO: a tape has its own
+protocol. What it shares with atomic_file.py is how a name is given and made durable.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.full_keyframe import full_payload
 from recorder.format.limits import PIECE_RAW_BYTES
 from recorder.format.recording.assembly import Assembled
-from recorder.format.recording.recording import KeyframePlace, Recording
-from recorder.format.segments.block_location import OptionalBlock, optional_blocks
+from recorder.format.recording.recording import Recording
+from recorder.format.segments.block_location import KeyframeLocation, OptionalBlock, optional_blocks
 from recorder.format.segments.seal import TRAILER_BYTES, decode_trailer
 from recorder.format.segments.segment_encoder import (
     SegmentEncoder,
@@ -36,9 +39,10 @@ from recorder.format.segments.segment_encoder import (
     make_piece,
     pieces_of_frames,
 )
+from recorder.storage.atomic_file import PART_SUFFIX, give_name, is_called, sync_folder
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.segmented_log import SegmentedLog
-from recorder.storage.tape_files import FILE_MODE, LogFile, TapeFiles, give_name, lock, sync_folder
+from recorder.storage.tape_files import FILE_MODE, TapeFile, TapeFiles, lock
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot
 
@@ -56,7 +60,7 @@ class TapeCopy:
         """
         self.path = Path(path).absolute()
         self._ensure_free()
-        self._part = Path(f"{os.fspath(self.path)}.part")
+        self._part = Path(f"{os.fspath(self.path)}{PART_SUFFIX}")
         self._io = _claim(self._part)
         self._files = TapeFiles(self._part)  # A copy has one file; this is for what a log may need beside it.
         self._full: SeqReference | None = None
@@ -107,7 +111,7 @@ class TapeCopy:
         """Seal the new tape, make it durable and give it its name. Raises OSError."""
         self._log.end(outcome)
         self._io.fdatasync()
-        if not _is_called(self._io, self._part):
+        if not is_called(self._io.descriptor, self._part):
             raise FileNotFoundError(errno.ENOENT, "the unfinished copy was taken away", os.fspath(self._part))
         give_name(self._part, self.path, TAKEN)
         self._finished = True
@@ -132,20 +136,20 @@ class TapeCopy:
         self._closed = True
         self._files.release()
         try:
-            if not self._finished and _is_called(self._io, self._part):
+            if not self._finished and is_called(self._io.descriptor, self._part):
                 self._part.unlink()
         finally:
             os.close(self._io.descriptor)  # Last: this gives the lock back.
 
 
-def _claim(part: Path) -> LogFile:
+def _claim(part: Path) -> TapeFile:
     """An empty file of this name, locked; one that an abandoned copy has left is used again."""
     while True:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        io = LogFile(os.open(part, flags, FILE_MODE))
+        io = TapeFile(os.open(part, flags, FILE_MODE))
         try:
             lock(io.descriptor, part, "another copy to this name is being made")
-            if _is_called(io, part):  # Else whoever had the lock has just finished.
+            if is_called(io.descriptor, part):  # Else whoever had the lock has just finished.
                 if not _is_abandoned(io):
                     why = "this is no abandoned copy, and a copy would be written there: give one of them another name"
                     raise FileExistsError(errno.EEXIST, why, os.fspath(part))
@@ -157,15 +161,7 @@ def _claim(part: Path) -> LogFile:
         os.close(io.descriptor)
 
 
-def _is_called(io: LogFile, path: Path) -> bool:
-    """Whether this open file still has this name."""
-    try:
-        return os.path.samestat(os.fstat(io.descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _is_abandoned(io: LogFile) -> bool:
+def _is_abandoned(io: TapeFile) -> bool:
     """Whether this is nothing, or the beginning of a tape without an end."""
     if not stat.S_ISREG(os.fstat(io.descriptor).st_mode) or not MAGIC.startswith(io.pread(0, len(MAGIC))):
         return False
@@ -221,7 +217,7 @@ def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) ->
     return max(tick, first)
 
 
-def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframePlace) -> None:
+def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframeLocation) -> None:
     """Copy one keyframe as it is, after its state was proved. Raises CorruptError or TornError."""
     snapshot = recording.snapshot(place)
     if place.is_full:

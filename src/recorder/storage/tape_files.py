@@ -22,6 +22,7 @@ from typing import Protocol
 
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
+from recorder.storage.atomic_file import give_name, sync_folder
 from recorder.storage.file_names import (
     following_segments,
     journal_path,
@@ -33,7 +34,6 @@ from recorder.storage.file_names import (
 )
 
 FILE_MODE = 0o644
-NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
 LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
 TILDE = " (~ stands for no folder here: expand it, os.path.expanduser)"
 TAPE_EXISTS = "exists already: choose another name, or go on with it by recorder.resume"
@@ -119,7 +119,7 @@ class Files(Protocol):
         """In a forked child: close everything, and leave what is on the disk to the parent."""
 
 
-class LogFile:
+class TapeFile:
     """A file of the operating system."""
 
     def __init__(self, descriptor: int) -> None:
@@ -156,9 +156,9 @@ class TapeFiles:
         self.path = Path(path).absolute()
         self._given = Path(path)  # For messages: as the user knows it.
         self.notices: list[str] = []
-        self._open: dict[int, LogFile] = {}
+        self._open: dict[int, TapeFile] = {}
         self._own: set[int] = set()  # Segments that have their names from us, or were opened as the tape's.
-        self._new: tuple[LogFile, Path] | None = None  # Created and not published yet.
+        self._new: tuple[TapeFile, Path] | None = None  # Created and not published yet.
 
     def create(self, segment: int) -> IO:
         """See Files. What an earlier recording of this name has left refuses a new one."""
@@ -168,7 +168,7 @@ class TapeFiles:
         self._forget_new()
         path = new_path(segment_path(self.path, segment))
         path.unlink(missing_ok=True)  # Never truncated: where publish failed half way, a segment may be called so, too.
-        self._new = LogFile(_open(path, os.O_CREAT | os.O_EXCL)), path
+        self._new = TapeFile(_open(path, os.O_CREAT | os.O_EXCL)), path
         return self._new[0]
 
     def publish(self, segment: int) -> None:
@@ -207,14 +207,14 @@ class TapeFiles:
         """See Files. BlockingIOError if another process writes this tape."""
         if segment == 0:
             return self._take_first(0)
-        self._open[segment] = LogFile(_open(segment_path(self.path, segment), 0))
+        self._open[segment] = TapeFile(_open(segment_path(self.path, segment), 0))
         self._own.add(segment)
         return self._open[segment]
 
-    def _take_first(self, more_flags: int) -> LogFile:
+    def _take_first(self, more_flags: int) -> TapeFile:
         """Lock the tape, and take away what a killed process was in the midst of making."""
         try:
-            file = LogFile(_open(self.path, more_flags))
+            file = TapeFile(_open(self.path, more_flags))
         except OSError as error:
             error.filename = os.fspath(self._given)
             raise
@@ -279,7 +279,7 @@ class TapeFiles:
     def set_aside(self, pieces: Iterable[bytes]) -> str:
         """See Files."""
         path = torn_path(self.path)
-        file = LogFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+        file = TapeFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
         try:
             for piece in pieces:
                 file.append(piece)
@@ -366,27 +366,3 @@ def lock(descriptor: int, path: Path, refusal: str = "another process is recordi
             time.sleep(LOCK_S_MAX / 50)
         else:
             return
-
-
-def give_name(new: Path, path: Path, refusal: str) -> None:
-    """Call a file path that is called new. Raises FileExistsError, which says refusal, if something is called that."""
-    try:
-        os.link(new, path)  # A rename would take the place of whatever is there.
-    except OSError as error:
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, refusal, os.fspath(path)) from None
-        if error.errno not in NO_LINKS:
-            raise
-        new.rename(path)
-    else:
-        with contextlib.suppress(OSError):  # It has its name; the other one does no harm, and is taken away later.
-            new.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a file's name durable: a synced file in an unsynced folder can vanish with the power."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

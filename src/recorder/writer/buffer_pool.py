@@ -9,7 +9,7 @@ from sim.kernel.state import Bytes, unset_arena
 KEPT_MAX = 128  # Buffers that nobody uses: as many as a state has fields, for a keyframe, and a state.
 
 
-class Buffers:
+class BufferPool:
     """Buffers of a few sizes; taken by one thread, given back by another one."""
 
     def __init__(self) -> None:

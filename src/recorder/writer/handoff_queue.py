@@ -10,8 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from recorder.session.tick_output import TickOutput
-from recorder.writer.jobs import KeyframeJob
+from recorder.writer.jobs import KeyframeJob, TickOutput
 
 POLL_S = 0.05  # Each time the writer is awake a few ticks take longer: one of a hundred, not more.
 WAKE_BYTES = 1 << 20  # At most; a journal area that is full wakes it, too.
@@ -21,7 +20,7 @@ WAITING_BYTES_MAX = 64 << 20  # Of frames; some minutes of an ordinary run.
 Item = bytes | TickOutput | KeyframeJob
 
 
-class Handover:
+class HandoffQueue:
     """A queue with one thread that puts and one that takes."""
 
     def __init__(self, wait_until: Callable[[Callable[[], bool]], None], split_bytes: int | None = None) -> None:

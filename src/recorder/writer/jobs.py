@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import attrs
 
 from recorder.format.blocks.full_keyframe import Changes
+from recorder.format.blocks.telemetry_block import Row
+from sim.kernel.changes.tick_changes import TickChanges
 from sim.kernel.schema import Layout
 from sim.kernel.state import Snapshot
 
@@ -58,48 +62,34 @@ class KeyframeJob:
         return sum(values.nbytes for values in self.changes.values.values())
 
 
-@attrs.frozen
-class WriterStatistics:
-    """What the writer has done so far.
+@attrs.define(eq=False)
+class TickOutput:
+    """What one tick has brought, for the writer.
 
     Attributes:
-        written_bytes: appended to the files.
-        frame_count, full_count, delta_count: written, or waiting for a disk that refuses.
-        dropped: ranges of ticks, first and last, whose frames could not be kept.
-        waiting_bytes: of frames that were put and not yet taken.
-        sync_count, sync_s_max: how often the file was synced, and the longest time that took.
-        wait_s: how long the simulation's thread waited for the writer, in all.
-        failure: why the disk refuses now; None if it does not.
+        row: of figures; None if the simulation gives none.
+        events: as an EVENTS block has them, empty if nothing happened; None if the simulation tells of none.
+        changes: of the state; None if they are not recorded, or not known.
+        frame: of the tick; empty for the tick that a recording starts with.
     """
 
-    written_bytes: int
-    frame_count: int
-    full_count: int
-    delta_count: int
-    dropped: list[tuple[int, int]]
-    waiting_bytes: int
-    sync_count: int
-    sync_s_max: float
-    wait_s: float
-    failure: str | None
+    row: Row | None
+    events: bytes | None
+    changes: TickChanges | None = None
+    frame: bytes = b""
+
+    def beside(self, frame: bytes) -> Self:
+        """The same with the frame of its tick."""
+        self.frame = frame
+        return self
+
+    def __len__(self) -> int:
+        """How many bytes wait with it."""
+        changes_bytes = self.changes.size_bytes if self.changes is not None else 0
+        return len(self.frame) + len(self.events or b"") + changes_bytes
 
 
 def not_sealed(last_tick: int, dropped: list[tuple[int, int]]) -> str:
     """What a recording comes to whose end alone could not be written, for the end of a message."""
     ticks = f"all {last_tick:,} ticks" if not dropped else f"all of the {last_tick:,} ticks that were not lost"
     return f"; {ticks} are on the tape, which is not sealed: make room and resume it"
-
-
-@attrs.frozen
-class RecorderStatistics:
-    """What a recorder has done so far.
-
-    Attributes:
-        tick: the last one recorded.
-        keyframes_skipped: because the writer was still busy with earlier ones.
-        writer: the writer's own figures.
-    """
-
-    tick: int
-    keyframes_skipped: int
-    writer: WriterStatistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from recorder.format.blocks.delta_keyframe import delta_payload
 from recorder.format.blocks.full_keyframe import Changes, apply_changes, full_payload
 from recorder.format.segments.segment_encoder import Piece, SeqReference, delta_pieces, full_pieces
-from recorder.writer.buffer_pool import Buffers
+from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.jobs import Baseline, KeyframeJob
 
 WORN_BYTES_MIN = 16 << 10  # Of smaller full keyframes nobody would notice the bytes; which of them are full is regular.
@@ -19,7 +19,7 @@ class KeyframeBlocks:
         is_worn: whether the deltas since the last full keyframe take as many bytes as it does, and these are worth it.
     """
 
-    def __init__(self, buffers: Buffers) -> None:
+    def __init__(self, buffers: BufferPool) -> None:
         """buffers: to which memory goes that is no longer needed."""
         self._buffers = buffers
         self._baseline: Baseline | None = None

@@ -11,7 +11,7 @@ from recorder.format.blocks.events_block import encode_events
 from recorder.format.blocks.telemetry_block import Row, encode_telemetry
 from recorder.format.limits import CHANGES_RAW_BYTES, EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
 from recorder.format.segments.segment_encoder import Piece, changes_pieces, events_piece, frames_piece, telemetry_piece
-from recorder.session.tick_output import TickOutput
+from recorder.writer.jobs import TickOutput
 from sim.kernel.changes.tick_changes import TickChanges
 from sim.kernel.state import Snapshot
 

@@ -21,13 +21,13 @@ from typing import Any, cast
 
 from recorder.errors import WriterFailedError
 from recorder.format.segments.segment_encoder import drop_piece
-from recorder.session.tick_output import TickOutput
 from recorder.settings import Settings
+from recorder.statistics import WriterStatistics
 from recorder.storage.segmented_log import Group, SegmentedLog
 from recorder.storage.tape_files import Files
-from recorder.writer.buffer_pool import Buffers
-from recorder.writer.handoff_queue import Handover
-from recorder.writer.jobs import KeyframeJob, WriterStatistics, not_sealed
+from recorder.writer.buffer_pool import BufferPool
+from recorder.writer.handoff_queue import HandoffQueue
+from recorder.writer.jobs import KeyframeJob, TickOutput, not_sealed
 from recorder.writer.keyframe_encoder import KeyframeBlocks
 from recorder.writer.pending_ticks import WaitingTicks
 
@@ -46,7 +46,7 @@ class Writer:
         signal: whether there is an error or a notice that the caller should look at.
         written_tick: the last tick whose frame is in the file.
         buffers: memory for keyframes to be put.
-        put_frame, wake: those of a Handover; the former raises WriterFailedError.
+        put_frame, wake: those of a HandoffQueue; the former raises WriterFailedError.
         wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: the disk refuses.
         seals: close has been called.
@@ -63,9 +63,9 @@ class Writer:
         self._path = path
         self._settings = settings
         self._cut_by_time = not settings.deterministic
-        self._handover = Handover(self.wait_until, settings.split_bytes)
-        self.put_frame, self.wake = self._handover.put, self._handover.wake
-        self._wait_s, self.buffers = 0.0, Buffers()
+        self._handoff = HandoffQueue(self.wait_until, settings.split_bytes)
+        self.put_frame, self.wake = self._handoff.put, self._handoff.wake
+        self._wait_s, self.buffers = 0.0, BufferPool()
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
         self._synced_s = time.monotonic()
@@ -97,13 +97,13 @@ class Writer:
         self.raise_error()
         if job.is_full:
             self.wants_full = False
-        self._handover.put_keyframe(job)
+        self._handoff.put_keyframe(job)
 
     def has_room_for_keyframe(self, *, wait: bool) -> bool:
         """Whether a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
         if wait:
-            self.wait_until(self._handover.has_room_for_keyframe)
-        return self._handover.has_room_for_keyframe()
+            self.wait_until(self._handoff.has_room_for_keyframe)
+        return self._handoff.has_room_for_keyframe()
 
     def flush(self, *, sync: bool = True) -> None:
         """Return when all that was put is in the file and, unless it is never synced, on stable storage.
@@ -166,7 +166,7 @@ class Writer:
             full_count=self._keyframes.full_count,
             delta_count=self._keyframes.delta_count,
             dropped=list(self._dropped),
-            waiting_bytes=self._handover.waiting_bytes,
+            waiting_bytes=self._handoff.waiting_bytes,
             sync_count=self._log.sync_count,
             sync_s_max=self._log.sync_s_max,
             wait_s=self._wait_s,
@@ -217,7 +217,7 @@ class Writer:
         """Take what is there, write what is due; False when the thread has stopped."""
         stopping = self._stopping  # Read before the queue: what was put before stop() is taken below.
         flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
-        for kind, items in itertools.groupby(self._handover.take(), type):
+        for kind, items in itertools.groupby(self._handoff.take(), type):
             if kind is bytes:
                 self._take_frames(cast("list[bytes]", list(items)))
                 continue
@@ -243,7 +243,7 @@ class Writer:
         if stopping:
             self._finish()
             return False
-        self._handover.rest()
+        self._handoff.rest()
         return True
 
     def _store(self, now_s: float, *, sync: bool, urgent: bool) -> None:
@@ -318,13 +318,13 @@ class Writer:
         """Take frames of ticks that brought nothing else: many at once, since each line here may hold up the simulation."""
         while frames:
             left = self._waiting.take_frames(frames)
-            self._handover.count_taken(sum(map(len, frames[: len(frames) - len(left)])))
+            self._handoff.count_taken(sum(map(len, frames[: len(frames) - len(left)])))
             if left:
                 self._cut_frames()
             frames = left
 
     def _take_output(self, item: TickOutput) -> None:
-        self._handover.count_taken(len(item))
+        self._handoff.count_taken(len(item))
         if not item.frame:
             for group in self._waiting.take_start(item):
                 self._put(group)
@@ -346,7 +346,7 @@ class Writer:
             self._drop_from(first)
 
     def _take_keyframe(self, job: KeyframeJob) -> None:
-        self._handover.count_keyframe(job)
+        self._handoff.count_keyframe(job)
         if not job.is_full:
             delta = self._keyframes.delta(job) if self._keeps() else None
             if delta is not None:

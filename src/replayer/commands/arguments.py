@@ -17,7 +17,7 @@ from replayer.playback.make_simulation import version_note
 from replayer.playback.rebuild_adapted import why_missing
 from replayer.tape.tape import STOPPED_EARLY, Tape
 from replayer.value_text import picture
-from sim.kernel.registry import UnknownWorldError, World, find_world
+from sim.kernel.registry import World
 from sim.kernel.state import Snapshot
 
 RECORDINGS_FOLDER = "recordings"
@@ -57,17 +57,6 @@ def factory_of(sim: str | None) -> Factory | None:
         raise UsageError(f"--sim {error}") from None
 
 
-def world_of(tape: Tape) -> World | None:
-    """The registered world that the tape was recorded from, if it is installed."""
-    match tape.meta.get("world"):
-        case {"name": str(name)}:
-            try:
-                return find_world(name)
-            except UnknownWorldError:
-                return None
-    return None
-
-
 def note_version(tape: Tape) -> None:
     """Warn of another version of the tape's world, or that its adapter is not there."""
     note = version_note(tape) or why_missing(tape.meta)
@@ -103,17 +92,6 @@ def ready_tape(path: Path) -> Iterator[Tape]:
         ensure_states(opened)
         note_version(opened)
         yield opened
-
-
-def ensure_fields(snapshot: Snapshot, names: list[str]) -> None:
-    """Raise UsageError for a field that there is not, with those that may be meant."""
-    for name in names:
-        if name in list(snapshot):
-            continue
-        columns = [field for field in snapshot if field.startswith(f"{name}.")]
-        if columns:
-            raise UsageError(f"{name!r} is a table: did you mean {', '.join(columns)}?")
-        raise UsageError(f"no field {name!r}; the fields are {', '.join(snapshot)}")
 
 
 def layer_picture(snapshot: Snapshot, names: Sequence[str], world: World | None, width: int) -> list[str]:

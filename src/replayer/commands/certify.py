@@ -14,7 +14,7 @@ from recorder.exit_codes import DIFFERS, UNREADABLE, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import STATUS_CODES, Json, Output, Sim
+from replayer.commands.options import Json, Output, Sim
 from replayer.diagnose.certify.certificate import (
     CertificateError,
     certificate_of,
@@ -22,12 +22,13 @@ from replayer.diagnose.certify.certificate import (
     keep_certificate,
     outcome_of,
     read_certificate,
-    tape_digest,
     why_not_of,
 )
 from replayer.diagnose.certify.certify import CellReport, Certification, CertifyError, certify
 from replayer.diagnose.certify.matrix import PRESENT, REPEAT
 from replayer.playback.make_simulation import make_simulation
+from replayer.status import STATUS_CODES
+from replayer.tape.digest import tape_digest
 from replayer.value_text import plain_text, tick_range
 
 FIELDS_SHOWN = 6

@@ -22,7 +22,7 @@ from replayer.commands.options import Json
 from replayer.diagnose.hidden_state.report import report_facts, report_lines
 from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
 from replayer.tape.tape import Tape
-from sim.scenario.config.load import SUFFIX, load_scenario
+from sim.scenario.scenario_file import SUFFIX, load_scenario
 
 
 def check(

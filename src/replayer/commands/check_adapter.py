@@ -14,9 +14,9 @@ from recorder.conformance.contract_checks import (
     RECORDED,
     SAME_SEED,
     USED,
-    Run,
+    ConformanceRun,
+    ConformanceViolation,
     Subject,
-    Violation,
     adapter_of_simulation,
     check_process,
     check_run,
@@ -53,7 +53,7 @@ class LevelReport:
     level: Level
     seeds: int
     ticks: int
-    violations: list[Violation]
+    violations: list[ConformanceViolation]
     suspects: list[Suspect]
     line: str
 
@@ -97,8 +97,8 @@ def check_level(
 
     Raises UsageError if a live run raises.
     """
-    runs: list[Run] = []
-    violations: list[Violation] = []
+    runs: list[ConformanceRun] = []
+    violations: list[ConformanceViolation] = []
     for seed in range(seeds):
         try:
             run = subject.live(seed, ticks)
@@ -121,7 +121,7 @@ def check_level(
     return LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line)
 
 
-def cause_of(violation: Violation) -> str:
+def cause_of(violation: ConformanceViolation) -> str:
     """What breaks such a promise, most likely."""
     if violation.trial == SAME_SEED and violation.tick == 0:
         return "making it draws from a source without a seed, or reads the time: two that are made alike differ at once"

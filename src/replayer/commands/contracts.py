@@ -13,9 +13,11 @@ from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import Json, Sim, tape_code, worst_code
-from replayer.diagnose.write_contracts.guarded_replay import ContractReport, check_contracts
-from replayer.diagnose.write_contracts.write_guard import ContractError
+from replayer.commands.options import Json, Sim
+from replayer.diagnose.write_contracts.guarded_replay import WriteContractReport, check_contracts
+from replayer.diagnose.write_contracts.write_guard import WriteContractError
+from replayer.status import worst_code
+from replayer.tape.completeness import tape_code
 from replayer.value_text import plain_text
 
 
@@ -53,7 +55,7 @@ def contracts(
     try:
         with reading(path), progress_bar("checking", total, quiet=as_json) as show:
             report = check_contracts(path, factory_of(sim), progress=lambda done, _: show(done))
-    except ContractError as error:
+    except WriteContractError as error:
         raise UsageError(f"the simulation has no contract that could be held: {error}") from None
     if as_json:
         print(json.dumps({"ok": report.ok} | attrs.asdict(report), indent=1))
@@ -62,12 +64,12 @@ def contracts(
     return worst_code((code, SAME if report.ok else DIFFERS, INCOMPLETE if report.unreached else SAME))
 
 
-def plain_text_lines(path: Path, report: ContractReport) -> str:
+def plain_text_lines(path: Path, report: WriteContractReport) -> str:
     """What the command prints for people."""
     return "\n".join(plain_text(line) for line in _lines(path, report))
 
 
-def _lines(path: Path, report: ContractReport) -> list[str]:
+def _lines(path: Path, report: WriteContractReport) -> list[str]:
     held = [name for name, fields in report.contracts.items() if fields is not None]
     free = [name for name, fields in report.contracts.items() if fields is None and name != "step"]
     what = "1 contract" if len(held) == 1 else f"{len(held)} contracts"

@@ -15,13 +15,16 @@ from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from replayer.commands.arguments import ensure_states, factory_of
 from replayer.commands.export import PICTURES, load_drawing
-from replayer.commands.options import Json, Output, Sim, tape_code, worst_code
+from replayer.commands.options import Json, Output, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
-from replayer.diagnose.compare.spread import Anatomy, anatomize
-from replayer.diagnose.compare.tape_diff import SIDES, TapeDifference, diff_tapes
+from replayer.desync.state_diff import SIDES
+from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
+from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
+from replayer.status import worst_code
+from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
@@ -78,25 +81,25 @@ def diff(
                 found = diff_tapes(left, right, lambda done, total: show(done / total))
         except ValueError as error:
             raise UsageError(f"{one}, {other}: {error}") from None
-        anatomy, why = _anatomy(left, right, found, ticks, sim, quiet=as_json)
+        spread, why = _measure_spread(left, right, found, ticks, sim, quiet=as_json)
         codes = [tape_code(left), tape_code(right), INCOMPLETE if found.unreadable_ticks else SAME]
     if not as_json:
-        _print(one, other, found, anatomy, why)
+        _print(one, other, found, spread, why)
     if output is not None:
-        _draw(output, one, other, anatomy, why)
+        _draw(output, one, other, spread, why)
     if as_json:  # Last: if there is an error, that is the one object that is printed.
-        print(json.dumps(_facts(found, anatomy), indent=1))
+        print(json.dumps(_facts(found, spread), indent=1))
     elif output is not None:
         print(f"  picture: {output}")
     return worst_code([*codes, DIFFERS if found.ticks or found.inputs_tick is not None else SAME])
 
 
-def _draw(output: Path, one: Path, other: Path, anatomy: Anatomy | None, why: str | None) -> None:
-    if anatomy is None:
+def _draw(output: Path, one: Path, other: Path, spread: DifferenceSpread | None, why: str | None) -> None:
+    if spread is None:
         raise UsageError(f"{output} is not drawn: {why or 'nothing differs'}")
     drawing = load_drawing()
     with writing(output):
-        drawing.save(drawing.draw_difference(anatomy, f"{one.name} and {other.name}"), output)
+        drawing.save(drawing.draw_difference(spread, f"{one.name} and {other.name}"), output)
 
 
 def _ensure_two_of_a_kind(one: Path, other: Path) -> None:
@@ -136,9 +139,9 @@ def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
     return DIFFERS if found.differences else SAME
 
 
-def _anatomy(
+def _measure_spread(
     left: Tape, right: Tape, found: TapeDifference, ticks: int, sim: str | None, *, quiet: bool
-) -> tuple[Anatomy | None, str | None]:
+) -> tuple[DifferenceSpread | None, str | None]:
     """The difference row by row, or why that cannot be had; neither if nothing differs."""
     if found.first_bad is None:
         return None, None
@@ -146,7 +149,7 @@ def _anatomy(
     try:
         cursors = [Cursor(tape, make_simulation(tape, factory_of(sim))) for tape in (left, right)]
         with progress_bar("counting", last - found.first_bad + 1, quiet=quiet) as show:
-            anatomy = anatomize(cursors[0], cursors[1], found.first_bad, last, lambda done, _: show(done))
+            spread = measure_spread(cursors[0], cursors[1], found.first_bad, last, lambda done, _: show(done))
     except (UnknownWorldError, ConfigError, UnfitSimulationError, RecordingError) as error:
         return None, f"the rows that differ are not counted: {error}"
     except MismatchError as error:
@@ -154,12 +157,10 @@ def _anatomy(
             "the rows that differ are not counted: the code at hand does not give the recorded state of tick "
             f"{error.tick:,}"
         )
-    return (
-        (anatomy, None) if anatomy.counts.size else (None, f"the rows that differ are not counted: {anatomy.stopped}")
-    )
+    return (spread, None) if spread.counts.size else (None, f"the rows that differ are not counted: {spread.stopped}")
 
 
-def _facts(found: TapeDifference, anatomy: Anatomy | None) -> dict[str, Any]:
+def _facts(found: TapeDifference, spread: DifferenceSpread | None) -> dict[str, Any]:
     return {
         "same": found.same,
         "first_tick": found.first_tick,
@@ -171,15 +172,15 @@ def _facts(found: TapeDifference, anatomy: Anatomy | None) -> dict[str, Any]:
         "phase": found.phase,
         "fields": found.ticks[0].fields if found.ticks else [],
         "inputs_tick": found.inputs_tick,
-        "course": anatomy.course if anatomy is not None else found.course,
-        "course_of": "rows" if anatomy is not None else "fields",
+        "course": spread.trend if spread is not None else found.trend,
+        "course_of": "rows" if spread is not None else "fields",
         "keyframe_tick": found.keyframe_tick,
         "keyframe_fields": [difference.field for difference in found.differences],
-        "rows": {name: anatomy.counts[i].tolist() for i, name in enumerate(anatomy.fields)} if anatomy else None,
+        "rows": {name: spread.counts[i].tolist() for i, name in enumerate(spread.fields)} if spread else None,
     }
 
 
-def _print(one: Path, other: Path, found: TapeDifference, anatomy: Anatomy | None, why: str | None) -> None:
+def _print(one: Path, other: Path, found: TapeDifference, spread: DifferenceSpread | None, why: str | None) -> None:
     both = f"{one} and {other}"
     if not found.ticks:
         print(
@@ -196,12 +197,12 @@ def _print(one: Path, other: Path, found: TapeDifference, anatomy: Anatomy | Non
     if found.unreadable_ticks:
         print(f"  not compared: {counted(found.unreadable_ticks, 'tick')} that one of them cannot show")
     if found.ticks:
-        print(f"  course: {_course_text(found, anatomy)}")
+        print(f"  course: {_course_text(found, spread)}")
     for difference in found.differences:
         for line in difference_lines(difference, SIDES)[:3]:
             print(f"    {line}")
-    if anatomy is not None and anatomy.stopped:
-        print(f"  rows are counted for {counted(anatomy.counts.shape[1], 'tick')}: {anatomy.stopped}")
+    if spread is not None and spread.stopped:
+        print(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
     if why is not None:
         print(f"  {why}")
 
@@ -218,12 +219,12 @@ def _print_where(found: TapeDifference) -> None:
         print("  fields: none by their hashes: only the room of tables or blobs differs")
 
 
-def _course_text(found: TapeDifference, anatomy: Anatomy | None) -> str:
-    course: str | None = anatomy.course if anatomy is not None else found.course
-    if anatomy is None and course != "transient":  # As many fields may hide more and more rows.
-        course = f"{course} by the number of fields"
-    text = f"{course}, {counted(len(found.ticks), 'tick')} of {found.last_tick - found.ticks[0].tick + 1:,} differ"
-    if anatomy is not None and anatomy.counts.size:
-        totals = anatomy.counts.sum(axis=0)
+def _course_text(found: TapeDifference, spread: DifferenceSpread | None) -> str:
+    trend: str | None = spread.trend if spread is not None else found.trend
+    if spread is None and trend != "transient":  # As many fields may hide more and more rows.
+        trend = f"{trend} by the number of fields"
+    text = f"{trend}, {counted(len(found.ticks), 'tick')} of {found.last_tick - found.ticks[0].tick + 1:,} differ"
+    if spread is not None and spread.counts.size:
+        totals = spread.counts.sum(axis=0)
         text += f"; rows that differ: {totals[0]:,} at first, {totals[-1]:,} after {len(totals):,} ticks"
     return text + (f"; at tick {found.keyframe_tick:,}:" if found.differences else "")

@@ -13,8 +13,9 @@ from recorder.exit_codes import DIFFERS, INCOMPLETE
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import STATUS_CODES, Json, Sim
+from replayer.commands.options import Json, Sim
 from replayer.diagnose.drift.drift import DriftReport, FieldDrift, IntervalDrift, measure_drift
+from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text, tick_range
 
 INTERVALS_SHOWN = 20

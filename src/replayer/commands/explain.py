@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard
 
@@ -16,19 +18,21 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import STATUS_CODES, Json, Sim
+from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.location import phase_text
-from replayer.desync.ulps import Lanes
-from replayer.diagnose.explain.cause import Cause, Place, Value
+from replayer.desync.ulps import DifferingElements
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
-from replayer.diagnose.explain.variants import Outcome, Proved
+from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.status import STATUS_CODES
+from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
-_LANES_SHOWN = 4
+_ELEMENTS_SHOWN = 4
 _ULPS_SHOWN_MAX = 1_000_000
 
 
@@ -77,7 +81,11 @@ def explain(
     factory = factory_of(sim)
     with ready_tape(path):
         pass  # It is read anew on each side.
-    with progress_bar("looking for the bad tick", 100, quiet=as_json or tick is not None) as show, reading(path):
+    with (
+        progress_bar("looking for the bad tick", 100, quiet=as_json or tick is not None) as show,
+        reading(path),
+        redirect_stdout(sys.stderr),  # What the simulation prints is not part of the answer.
+    ):
         explanation = explain_tape(
             path,
             tick=tick,
@@ -93,7 +101,7 @@ def explain(
         print("\n".join(map(plain_text, _lines(path, explanation))))
     if not explanation.agrees:
         return DIFFERS
-    return STATUS_CODES[explanation.proved.status] if explanation.proved is not None else SAME
+    return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
 
 
 def _changes(words: list[str]) -> dict[str, str | None]:
@@ -111,7 +119,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 
 def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
-        return [*_proved_lines(path, explanation.proved), *_notes(explanation)]
+        return [*_proved_lines(path, explanation.report), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two sides", *_field_lines(explanation), ""]
@@ -123,25 +131,27 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
         lines += _known_lines(explanation)
     lines += ["", "sides:"]
     letters = {id(one): letter for one, letter in zip(explanation.pair or (), "AB", strict=False)}
-    for outcome in sorted(explanation.sides, key=lambda one: letters.get(id(one), "C")):
-        lines.append(f"  {letters.get(id(outcome), '-')}  {_side_text(explanation, outcome)}")
+    for outcome in sorted(explanation.variants, key=lambda one: letters.get(id(one), "C")):
+        lines.append(f"  {letters.get(id(outcome), '-')}  {_variant_text(explanation, outcome)}")
     if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
         lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
     return lines + _notes(explanation)
 
 
-def _proved_lines(path: Path, proved: Proved | None) -> list[str]:
+def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:
     """Where no bad tick was found: how much of the tape that is true of."""
-    if proved is None:
+    if report is None:
         return [f"{path}: every side verifies all ticks: there is nothing to explain"]
-    if proved.verified_ticks == proved.tick_count and not proved.problems:
+    if report.verified_ticks == report.tick_count and not report.problems:
         return [f"{path}: every side verifies all ticks: there is nothing to explain; the tape is not sealed"]
-    ticks = f"{proved.verified_ticks:,} of {counted(proved.tick_count, 'tick')}"
-    lines = [f"{path}: {proved.status}; every side verifies {ticks}: there is nothing to explain in those"]
-    if proved.dropped_ticks:
-        lines.append(f"  {counted(proved.dropped_ticks, 'tick')} could not be kept when it was recorded")
-    lines += [f"  {problem}" for problem in proved.problems]
-    return lines + [f"  not reached: {tick_range(first, last)}: {why}" for first, last, why in proved.unreached]
+    ticks = f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"
+    lines = [f"{path}: {report.status}; every side verifies {ticks}: there is nothing to explain in those"]
+    if report.dropped_ticks:
+        lines.append(f"  {counted(report.dropped_ticks, 'tick')} could not be kept when it was recorded")
+    lines += [f"  {problem}" for problem in report.problems]
+    return lines + [
+        f"  not reached: {tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached
+    ]
 
 
 _NO_CAUSE = "cause: no line of the simulation's Python code differs before the state does: it lies in code that cannot be traced"
@@ -153,7 +163,7 @@ def _notes(explanation: Explanation) -> list[str]:
 
 def _field_lines(explanation: Explanation) -> list[str]:
     lines = [
-        f"  field {field.name}: {_lanes_text(field.lanes) if field.lanes else 'its size differs'}"
+        f"  field {field.name}: {_elements_text(field.elements) if field.elements else 'its size differs'}"
         for field in explanation.fields[:_FIELDS_SHOWN]
     ]
     return [*lines, *(f"  {more}" for more in _more_fields(len(explanation.fields))), *_phase_lines(explanation)]
@@ -164,9 +174,9 @@ def _cause_lines(cause: Cause) -> list[str]:
     if cause.other_place is not None:
         lines += _place_lines(cause.other_place, "B")
     if cause.value is not None:
-        lines += _value_lines(cause.value, lanes=_LANES_SHOWN)
+        lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
     for value in cause.outside:
-        lines += _value_lines(attrs.evolve(value, name=f"kept outside of the state: {value.name}"), lanes=1)
+        lines += _value_lines(attrs.evolve(value, name=f"kept outside of the state: {value.name}"), elements=1)
     if len(cause.way) > 1:
         lines.append("  way into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
@@ -189,16 +199,16 @@ def _cause_text(cause: Cause) -> str:
     return f"this line gives other values from what it reads{called}"
 
 
-def _place_lines(place: Place, letter: str | None) -> list[str]:
+def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
     where = f" in {place.function}" if place.function else ""
     return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
 
 
-def _value_lines(value: Value, *, lanes: int) -> list[str]:
-    if value.lanes is None or not value.lanes.shown:
+def _value_lines(value: DifferingValue, *, elements: int) -> list[str]:
+    if value.elements is None or not value.elements.shown:
         return [f"  {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
-    lines = [f"  {value.name}: {_lanes_text(value.lanes)}"]
-    for index, first, second, ulp in value.lanes.shown[:lanes]:
+    lines = [f"  {value.name}: {_elements_text(value.elements)}"]
+    for index, first, second, ulp in value.elements.shown[:elements]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
         distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
         lines.append(f"      {place}A {first}  B {second}{distance}")
@@ -210,9 +220,9 @@ def _is_near(ulp: int | None) -> TypeGuard[int]:
     return ulp is not None and ulp <= _ULPS_SHOWN_MAX
 
 
-def _lanes_text(lanes: Lanes) -> str:
-    distance = f", at most {counted(lanes.ulp_max, 'ULP')} apart" if _is_near(lanes.ulp_max) else ""
-    return f"{lanes.count:,} of {counted(lanes.total, 'lane')} {'differs' if lanes.count == 1 else 'differ'}{distance}"
+def _elements_text(elements: DifferingElements) -> str:
+    distance = f", at most {counted(elements.ulp_max, 'ULP')} apart" if _is_near(elements.ulp_max) else ""
+    return f"{elements.count:,} of {counted(elements.total, 'lane')} {'differs' if elements.count == 1 else 'differ'}{distance}"
 
 
 def _known_lines(explanation: Explanation) -> list[str]:
@@ -247,13 +257,13 @@ def _phase_lines(explanation: Explanation) -> list[str]:
     return [f"  {text}"] if text is not None else []
 
 
-def _side_text(explanation: Explanation, outcome: Outcome) -> str:
+def _variant_text(explanation: Explanation, outcome: VariantOutcome) -> str:
     if outcome.step is None:
-        return f"{outcome.side.label}: not run"
+        return f"{outcome.variant.label}: not run"
     if outcome.step.state is None:
-        return f"{outcome.side.label}: {outcome.step.raised}"
+        return f"{outcome.variant.label}: {outcome.step.raised}"
     recorded = ", as recorded" if explanation.is_recorded(outcome) else ""
-    return f"{outcome.side.label}: hash {outcome.step.state.hash():016x}{recorded}"
+    return f"{outcome.variant.label}: hash {outcome.step.state.hash():016x}{recorded}"
 
 
 # --- for programs
@@ -266,24 +276,28 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "tick": explanation.tick,
         "agrees": explanation.agrees,
         "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
-        "fields": [{"field": field.name, **_lanes_facts(field.lanes)} for field in explanation.fields],
+        "fields": [{"field": field.name, **_elements_facts(field.elements)} for field in explanation.fields],
         "fields_at_tick": explanation.place.fields,
         "phase": explanation.place.phase,
         "writing_phases": explanation.place.writers,
         "cause": _cause_facts(cause) if cause is not None else None,
-        "sides": [_side_facts(explanation, outcome) for outcome in explanation.sides],
+        "sides": [_variant_facts(explanation, outcome) for outcome in explanation.variants],
         "known_tick": explanation.known_tick,
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
         "notes": explanation.notes,
-        "proved": _proved_facts(explanation.proved) if explanation.proved is not None else None,
+        "proved": _proved_facts(explanation.report) if explanation.report is not None else None,
     }
 
 
-def _proved_facts(proved: Proved) -> dict[str, Any]:
-    unreached = [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in proved.unreached]
-    return attrs.asdict(proved, filter=lambda attribute, _: attribute.name != "unreached") | {
-        "unreached_ticks": unreached
+def _proved_facts(report: VerificationReport) -> dict[str, Any]:
+    return {
+        "status": report.status,
+        "verified_ticks": report.verified_ticks,
+        "tick_count": report.tick_count,
+        "dropped_ticks": report.dropped_ticks,
+        "problems": list(map(str, report.problems)),
+        "unreached_ticks": [attrs.asdict(one) for one in report.unreached],
     }
 
 
@@ -300,34 +314,34 @@ def _cause_facts(cause: Cause) -> dict[str, Any]:
     }
 
 
-def _place_facts(place: Place) -> dict[str, Any]:
+def _place_facts(place: SourceLocation) -> dict[str, Any]:
     return {"file": place.path, "line": place.line, "function": place.function, "text": place.text}
 
 
-def _value_facts(value: Value) -> dict[str, Any]:
-    return {"name": value.name, "first": value.first, "second": value.second, **_lanes_facts(value.lanes)}
+def _value_facts(value: DifferingValue) -> dict[str, Any]:
+    return {"name": value.name, "first": value.first, "second": value.second, **_elements_facts(value.elements)}
 
 
-def _lanes_facts(lanes: Lanes | None) -> dict[str, Any]:
-    if lanes is None:
+def _elements_facts(elements: DifferingElements | None) -> dict[str, Any]:
+    if elements is None:
         return {"differing": None, "lanes": None, "ulp_max": None, "shown": []}
     shown = [
         {"index": list(index), "first": to_json(one), "second": to_json(two), "ulp": ulp}
-        for index, one, two, ulp in lanes.shown
+        for index, one, two, ulp in elements.shown
     ]
-    return {"differing": lanes.count, "lanes": lanes.total, "ulp_max": lanes.ulp_max, "shown": shown}
+    return {"differing": elements.count, "lanes": elements.total, "ulp_max": elements.ulp_max, "shown": shown}
 
 
-def _side_facts(explanation: Explanation, outcome: Outcome) -> dict[str, Any]:
+def _variant_facts(explanation: Explanation, outcome: VariantOutcome) -> dict[str, Any]:
     compared = explanation.pair.index(outcome) if explanation.pair is not None and outcome in explanation.pair else None
     state = outcome.step.state if outcome.step is not None else None
     return {
-        "label": outcome.side.label,
+        "label": outcome.variant.label,
         "compared_as": "AB"[compared] if compared is not None else None,
         "hash": f"{state.hash():016x}" if state is not None else None,
         "as_recorded": explanation.is_recorded(outcome),
         "raised": outcome.step.raised if outcome.step is not None else None,
-        "environment": dict(outcome.side.environment),
-        "code": outcome.side.code,
-        "from_tick": outcome.side.start,
+        "environment": dict(outcome.variant.environment),
+        "code": outcome.variant.code,
+        "from_tick": outcome.variant.start,
     }

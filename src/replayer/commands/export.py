@@ -14,12 +14,13 @@ from recorder.console.argument_types import Whole
 from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
-from replayer.commands.arguments import choose, ensure_states, factory_of, note_version, world_of
-from replayer.commands.export_viewer import DOORS, DoorOptions, export_through_door
+from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
+from replayer.commands.export_viewer import DOORS, ViewerOptions, export_through_door
 from replayer.commands.options import Json, Sim
 from replayer.commands.spooled_events import events_again
 from replayer.export.event_files import write_events
 from replayer.export.tables import FORMATS, write_table
+from replayer.tape.fields import world_of
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import tick_range
@@ -28,7 +29,7 @@ from sim.extras import missing_package
 CURVES = ("populations", "energies", "deaths", "defences")
 PICTURES = (".png", ".svg", ".pdf")
 
-_WHOLE = DoorOptions()
+_WHOLE = ViewerOptions()
 
 _Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
@@ -40,7 +41,7 @@ def export(
     output: _Output,
     telemetry: Annotated[bool, Parameter(negative="")] = False,
     events: Annotated[bool, Parameter(negative="")] = False,
-    whole: Annotated[DoorOptions, Parameter(name="*")] = _WHOLE,
+    whole: Annotated[ViewerOptions, Parameter(name="*")] = _WHOLE,
     sim: Sim = None,
     as_json: Json = False,
 ) -> int:

@@ -18,7 +18,7 @@ from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import writing
 from recorder.text import counted
 from replayer.commands.arguments import factory_of, ready_tape
-from replayer.export.viewers.tick_range import Source, Tell, Wanted
+from replayer.export.viewers.tick_range import Tell, TickRange, TickRangeRequest
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range
@@ -28,13 +28,13 @@ from sim.kernel.registry import UnknownWorldError
 DOORS = {".rrd": ("Rerun files", "rerun-sdk", "rerun"), ".mcap": ("MCAP files", "mcap", "mcap")}
 LINES_SHOWN = 5  # Of what is missing.
 
-Write = Callable[[Source, Path, Tell], None]
+Write = Callable[[TickRange, Path, Tell], None]
 
 _FOR = "For .rrd and .mcap:"
 
 
 @attrs.frozen(kw_only=True)
-class DoorOptions:
+class ViewerOptions:
     """What was asked for on the command line; the help of each says what it is."""
 
     every: Annotated[
@@ -66,7 +66,7 @@ class DoorOptions:
 
 
 def export_through_door(
-    path: Path, output: Path, options: DoorOptions, *, events: bool, sim: str | None, as_json: bool
+    path: Path, output: Path, options: ViewerOptions, *, events: bool, sim: str | None, as_json: bool
 ) -> int:
     """Write the file, and say what is in it; the exit code.
 
@@ -77,7 +77,7 @@ def export_through_door(
     if options.tick_seconds is not None and output.suffix != ".mcap":
         raise UsageError("--tick-seconds is for .mcap: Rerun counts ticks")
     write = _writer(output.suffix, options.tick_seconds)
-    wanted = Wanted(
+    wanted = TickRangeRequest(
         options.first, options.last, options.every, options.field or (), options.keyframes, events_again=events
     )
     with ready_tape(path) as tape:
@@ -97,9 +97,9 @@ def export_through_door(
     return code
 
 
-def _source(tape: Tape, factory: Factory | None, wanted: Wanted) -> Source:
+def _source(tape: Tape, factory: Factory | None, wanted: TickRangeRequest) -> TickRange:
     try:
-        return Source(tape, factory, wanted)
+        return TickRange(tape, factory, wanted)
     except UnknownWorldError as error:
         raise UsageError(f"{tape.path}: {error.args[0]}; or take --keyframes, which needs no simulation") from None
 
@@ -123,7 +123,7 @@ def missing_viewer_package(suffix: str) -> UsageError:
     return UsageError(missing_package(f"writing {files}", package, extra))
 
 
-def _facts(source: Source, output: Path) -> dict[str, Any]:
+def _facts(source: TickRange, output: Path) -> dict[str, Any]:
     return {
         "path": str(output),
         "first_tick": source.first,
@@ -133,7 +133,7 @@ def _facts(source: Source, output: Path) -> dict[str, Any]:
     }
 
 
-def _described(source: Source) -> str:
+def _described(source: TickRange) -> str:
     states = counted(source.given, "state")
     how = "of keyframes" if source.wanted.keyframes else f"every {source.every:,} ticks" if source.every > 1 else ""
     return f"{tick_range(source.first, source.last)}, {states}{f' {how}' if how else ''}"

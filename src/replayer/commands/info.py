@@ -10,8 +10,9 @@ from cyclopts import Parameter
 
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import choose
-from replayer.commands.options import STATUS_CODES, Json
+from replayer.commands.options import Json
 from replayer.report.tape_facts import print_tape, tape_facts
+from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
 
 

@@ -20,10 +20,11 @@ from recorder.exit_codes import SAME, UNREADABLE, UsageError
 from recorder.storage.os_errors import writing
 from replayer.commands.arguments import RECORDINGS_FOLDER
 from replayer.commands.export import PICTURES, load_drawing
-from replayer.commands.ls_filters import Wanted
+from replayer.commands.ls_filters import RunFilters
 from replayer.commands.ls_table import run_facts, run_lines, statistics_facts, statistics_lines
-from replayer.commands.options import STATUS_CODES, Json
+from replayer.commands.options import Json
 from replayer.diagnose.certify.arithmetic import processor_count
+from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 
 Key = Literal["name", "seed", "ticks", "bytes", "finished", "inputs", "quality"]
@@ -35,7 +36,7 @@ def ls(
     folder: Path = Path(RECORDINGS_FOLDER),
     /,
     *,
-    wanted: Annotated[Wanted | None, Parameter(name="*")] = None,
+    wanted: Annotated[RunFilters | None, Parameter(name="*")] = None,
     sort: Key = "name",
     reverse: Flag = False,
     paths: Flag = False,
@@ -81,7 +82,7 @@ def ls(
     """
     if paths and (stats or as_json or plot is not None):
         raise UsageError("--paths prints paths and nothing else: leave --stats, --plot and --json out")
-    selection, drawing = (wanted or Wanted()).selection(), _drawing(plot)
+    selection, drawing = (wanted or RunFilters()).selection(), _drawing(plot)
     if not folder.is_dir():
         made = "record run quiet-meadow" if str(folder) == RECORDINGS_FOLDER else f"record generate … -o {folder}"
         raise UsageError(f"there is no folder {folder}; make one with: {made}")

@@ -16,7 +16,7 @@ from recorder.scenarios.sweep import read_axis
 
 
 @attrs.frozen(kw_only=True)
-class Wanted:
+class RunFilters:
     """Filters of runs; all that are given must fit.
 
     Attributes:

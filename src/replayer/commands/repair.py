@@ -10,7 +10,8 @@ from recorder.exit_codes import CORRUPT, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from replayer.commands.arguments import factory_of
 from replayer.commands.options import Json, Output, Sim
-from replayer.repair.repair import NothingToRepairError, repair_tape
+from replayer.repair.repair import repair_tape
+from replayer.repair.repair_report import NothingToRepairError
 from replayer.report.report_text import print_repair, repair_facts
 from replayer.tape.tape import Tape
 

@@ -20,7 +20,7 @@ from recorder.console.app import run_app
 from recorder.exit_codes import SAME
 from replayer.commands.arguments import ready_tape
 from replayer.commands.export_viewer import missing_viewer_package
-from replayer.export.viewers.tick_range import Source, Wanted
+from replayer.export.viewers.tick_range import TickRange, TickRangeRequest
 from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
@@ -75,13 +75,13 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_known_args(words)[0]
 
 
-def _source(tape: Tape) -> Source:
+def _source(tape: Tape) -> TickRange:
     """All of the tape; without its simulation, the states of its keyframes."""
     try:
-        return Source(tape, None, Wanted())
+        return TickRange(tape, None, TickRangeRequest())
     except (UnknownWorldError, UnfitSimulationError, ConfigError) as error:
         print(f"note: only the states of keyframes are shown: {plain_text(str(error.args[0]))}", file=sys.stderr)
-        source = Source(tape, None, Wanted(keyframes=True))
+        source = TickRange(tape, None, TickRangeRequest(keyframes=True))
         source.problems.append(f"no states but those of keyframes: {error.args[0]}")
         return source
 

@@ -15,8 +15,9 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, ensure_states, factory_of, ready_tape
-from replayer.commands.options import Json, Sim, worst_code
+from replayer.commands.options import Json, Sim
 from replayer.playback.make_simulation import UnfitSimulationError
+from replayer.status import worst_code
 from replayer.tape.completeness import losses
 from replayer.tape.tape import Tape
 from replayer.timeline.scenario_results import (

@@ -14,18 +14,10 @@ from recorder.console.argument_types import Whole
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import SAME
 from recorder.storage.os_errors import reading
-from replayer.commands.arguments import (
-    choose,
-    ensure_fields,
-    ensure_seek,
-    ensure_states,
-    factory_of,
-    layer_picture,
-    note_version,
-    world_of,
-)
+from replayer.commands.arguments import choose, ensure_seek, ensure_states, factory_of, layer_picture, note_version
 from replayer.commands.options import DumpFolder, Json, Output, Sim
 from replayer.report.report_text import print_seek, seek_facts
+from replayer.tape.fields import ensure_fields, world_of
 from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import describe_field, field_lines, state_summary

@@ -12,10 +12,11 @@ from recorder.console.broken_pipes import ensure_reader
 from recorder.exit_codes import CORRUPT, SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import choose
-from replayer.commands.options import STATUS_CODES, Json
+from replayer.commands.options import Json
 from replayer.follow.idle_wait import Waiting
 from replayer.follow.tail import Tail
 from replayer.report.report_text import tail_lines
+from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
 
 

@@ -14,9 +14,10 @@ from recorder.exit_codes import DIFFERS
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, note_version
-from replayer.commands.options import STATUS_CODES, DumpFolder, Json, Sim
+from replayer.commands.options import DumpFolder, Json, Sim
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.report.report_text import print_report, report_facts
+from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import check_seal, verify_tape
 from replayer.value_text import plain_text

@@ -9,7 +9,6 @@ Invariant: a folder of the name that was asked for holds all files that its mani
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -21,17 +20,17 @@ from typing import Any
 import attrs
 import numpy as np
 
-from replayer.datasets.plan import Part, Source
+from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, write_file
+from recorder.storage.atomic_folder import publish_folder
+from replayer.datasets.manifest import MANIFEST, described_file
+from replayer.datasets.plan import DatasetPart, TapeInput
 from replayer.datasets.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.stores.store_formats import Store
 from replayer.datasets.worker import RECORDS, FileRecord, PartRecord, Task
-from replayer.export.tables import PART_SUFFIX
 from replayer.playback.sampled_states import Missing
 
-MANIFEST = "manifest.json"
 UNFINISHED_SUFFIX = ".unfinished"
-FORMAT_VERSION = 1
 
 
 class Building:
@@ -66,8 +65,14 @@ class Building:
             shutil.rmtree(self.folder)  # Only its name was missing; what it was made from nobody knows any more.
         if self.folder.exists() and any(self.folder.iterdir()):
             raise ExtractionError(f"{self.folder} holds something else: remove it, or give another name")
-        (self.folder / "done").mkdir(parents=True)
-        _write_whole(path, whole)
+        done = self.folder / "done"
+        done.mkdir(parents=True)
+        try:
+            _write_json(path, whole)
+        except BaseException:
+            done.rmdir()  # Without a plan the next call would take the folder for something else.
+            self.folder.rmdir()
+            raise
         return {}
 
     def _done(self) -> dict[int, PartRecord]:
@@ -80,38 +85,20 @@ class Building:
 
     def keep(self, record: PartRecord) -> None:
         """Note that a part is done."""
-        _write_whole(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
+        _write_json(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest and give the folder its name. Raises OSError."""
-        _write_whole(self.folder / MANIFEST, manifest)
+        _write_json(self.folder / MANIFEST, manifest)
         shutil.rmtree(self.folder / "done")
         for path in [*self.folder.rglob("*.ndjson"), *self.folder.rglob(f"*{PART_SUFFIX}")]:
             path.unlink()  # Rows that are in typed files now; what a killed worker left.
-        for folder in sorted(self.folder.rglob("*/")):
-            _sync_folder(folder)
         (self.folder / "plan.json").unlink()
-        _sync_folder(self.folder)
-        self.folder.rename(self.target)
-        _sync_folder(self.target.parent)
+        publish_folder(self.folder, self.target)
 
 
-def _write_whole(path: Path, value: Any) -> None:
-    part = path.with_name(path.name + PART_SUFFIX)
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _write_json(path: Path, value: Any) -> None:
+    write_file(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", existing="replace")
 
 
 def _is_there(folder: Path, file: FileRecord) -> bool:
@@ -139,7 +126,8 @@ def write_record_tables(task: Task, records: Sequence[PartRecord]) -> dict[str, 
         files = []
         for file, source in zip(told, sources, strict=True):
             path = source.with_suffix(f".{task.format}")
-            write_records(path, task.format, forms, read_rows([source]), BATCH_ROWS)
+            with atomic_file(path, existing="replace") as part:
+                write_records(part, task.format, forms, read_rows([source]), BATCH_ROWS)
             files.append({"rows": file.rows} | described_file(task.folder, path))
         found[table] = {
             "rows": sum(file.rows for file in told),
@@ -162,16 +150,8 @@ def assembled(
     return built
 
 
-def described_file(folder: Path, path: Path) -> dict[str, Any]:
-    """What the manifest says of a file below folder, which is forced to the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": digest}
-
-
 def table_of(
-    table: str, records: Sequence[PartRecord], parts: Sequence[Part], sources: Sequence[Source]
+    table: str, records: Sequence[PartRecord], parts: Sequence[DatasetPart], sources: Sequence[TapeInput]
 ) -> dict[str, Any]:
     """What the manifest says of a table of columns. Raises ExtractionError if parts have other columns."""
     told = [record for record in records if table in record.files]

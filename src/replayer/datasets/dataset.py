@@ -19,10 +19,10 @@ from pyarrow import ipc
 
 from recorder.errors import RecordingError
 from recorder.text import counted
-from replayer.datasets.build import FORMAT_VERSION, MANIFEST
 from replayer.datasets.columns import Shape
+from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.table import Columns, Table
+from replayer.datasets.table import Columns, DatasetTable
 
 SHOWN = 3  # Files that differ.
 OTHER_READERS = {
@@ -81,7 +81,7 @@ class Dataset:
         """The names of the splits; none if the runs are not split."""
         return tuple(name for name, _ in self.manifest["request"]["splits"])
 
-    def table(self, name: str, *, split: str | None = None) -> Table:
+    def table(self, name: str, *, split: str | None = None) -> DatasetTable:
         """A table, of all runs or of a split's; nothing is read yet.
 
         Raises ExtractionError for a name that there is not, and for a format that others read; reading raises
@@ -112,7 +112,7 @@ def ensure_known(name: str, names: Sequence[str], split: str | None, splits: Seq
         raise ExtractionError(f"there is no split {split}; splits: {', '.join(splits) or 'none'}")
 
 
-def file_table(folder: Path, file_format: str, name: str, told: Mapping[str, Any], split: str | None) -> Table:
+def file_table(folder: Path, file_format: str, name: str, told: Mapping[str, Any], split: str | None) -> DatasetTable:
     """A table in files below a folder. told: what the manifest says of it. split: None for the files of all splits."""
     chosen = [file for file in told["files"] if split is None or f"split={split}" in PurePosixPath(file["path"]).parts]
 
@@ -125,7 +125,7 @@ def file_table(folder: Path, file_format: str, name: str, told: Mapping[str, Any
         for file in chosen:
             yield from _READERS[file_format](_ensured(folder, _to_file(file)), columns)
 
-    return Table(name, describe, batches, sum(file["rows"] for file in chosen))
+    return DatasetTable(name, describe, batches, sum(file["rows"] for file in chosen))
 
 
 def _read_parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:

@@ -11,27 +11,29 @@ import attrs
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.fork_pool import run_forked
-from replayer.commands.options import STATUS_CODES, worst_code
-from replayer.datasets.build import (
-    FORMAT_VERSION,
-    Building,
-    assembled,
-    table_of,
-    versions,
-    write_record_tables,
-)
+from replayer.datasets.build import Building, assembled, table_of, versions, write_record_tables
+from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
 from replayer.datasets.pairs import RAW, is_raw
-from replayer.datasets.plan import Looked, Part, Source, chosen_agents, ensure_pairs_hold, look_at, make_parts
+from replayer.datasets.plan import (
+    DatasetPart,
+    InspectedTapes,
+    TapeInput,
+    chosen_agents,
+    ensure_pairs_hold,
+    inspect_tapes,
+    make_parts,
+)
 from replayer.datasets.request import ExtractionError, Request
-from replayer.datasets.stores.store_formats import PARTS_FORMAT, Store, find_store
+from replayer.datasets.stores.store_formats import Store, find_store
 from replayer.datasets.worker import RECORDS, PartRecord, Task, do_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
+from replayer.status import STATUS_CODES, worst_code
 from replayer.tape.tape import Tape
 
 if TYPE_CHECKING:
     from replayer.datasets.in_memory import StreamedDataset
-    from replayer.datasets.table import Table
+    from replayer.datasets.table import DatasetTable
 
 Progress = Callable[[int, int], None]  # Ticks done so far, ticks in all.
 
@@ -65,7 +67,7 @@ class Extraction:
         """The names of the tables that have rows."""
         return tuple(self.manifest["tables"])
 
-    def table(self, name: str, *, split: str | None = None) -> Table:
+    def table(self, name: str, *, split: str | None = None) -> DatasetTable:
         """A table, as Dataset(path).table() gives it."""
         from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
 
@@ -123,7 +125,7 @@ def extract(
     import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, and not in each worker; pyarrow is an extra
 
     building = Building(Path(output)) if output is not None else None
-    looked = look_at(paths, request, world, jobs, looking or (lambda _: None))
+    looked = inspect_tapes(paths, request, world, jobs, looking or (lambda _: None))
     sources = looked.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
@@ -168,7 +170,7 @@ def list_tapes(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def make_task(
-    sources: Sequence[Source], request: Request, world: Factory | None, folder: Path, file_format: str
+    sources: Sequence[TapeInput], request: Request, world: Factory | None, folder: Path, file_format: str
 ) -> Task:
     """What all workers have in common, with what the request leaves open settled. Raises ExtractionError."""
     setting = sources[0].setting(world)
@@ -204,7 +206,7 @@ def make_task(
     return Task(sources, request, tables, agents, encodings, world, file_format, folder)
 
 
-def _encodings(source: Source, request: Request, world: Factory | None) -> tuple[str, ...]:
+def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tuple[str, ...]:
     """How actions are encoded: as asked for, else in the world's own way, else as they are if they are numbers."""
     if request.actions is not None:
         return request.actions
@@ -216,7 +218,7 @@ def _encodings(source: Source, request: Request, world: Factory | None) -> tuple
         return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()
 
 
-def _described(sources: Sequence[Source], task: Task, notes: list[str]) -> dict[str, Any]:
+def _described(sources: Sequence[TapeInput], task: Task, notes: list[str]) -> dict[str, Any]:
     """The part of the manifest that is known before the work begins."""
     tapes = []
     for source, agents in zip(sources, task.agents, strict=True):
@@ -236,7 +238,7 @@ def _described(sources: Sequence[Source], task: Task, notes: list[str]) -> dict[
 
 def _run(
     task: Task,
-    parts: Sequence[Part],
+    parts: Sequence[DatasetPart],
     done: dict[int, PartRecord],
     building: Building,
     jobs: int,
@@ -270,11 +272,13 @@ def _run(
     return [done[part.number] for part in parts]
 
 
-def _ticks(part: Part) -> int:
+def _ticks(part: DatasetPart) -> int:
     return part.last - part.first + 1
 
 
-def _losses(sources: Sequence[Source], parts: Sequence[Part], records: Sequence[PartRecord]) -> list[dict[str, Any]]:
+def _losses(
+    sources: Sequence[TapeInput], parts: Sequence[DatasetPart], records: Sequence[PartRecord]
+) -> list[dict[str, Any]]:
     """The samples that could not be had, by tape."""
     found: dict[tuple[int, Missing], None] = {}
     for number, source in enumerate(sources):
@@ -287,7 +291,7 @@ def _losses(sources: Sequence[Source], parts: Sequence[Part], records: Sequence[
     return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in found]
 
 
-def _code(looked: Looked, records: Sequence[PartRecord]) -> int:
+def _code(looked: InspectedTapes, records: Sequence[PartRecord]) -> int:
     codes = looked.codes + [STATUS_CODES[source.status] for source in looked.sources]
     for record in records:
         codes += [DIFFERS if missing.is_desync else CORRUPT for missing in record.missing]

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from replayer.datasets.columns import Block, shape_of
 from replayer.datasets.dataset import ensure_known
-from replayer.datasets.plan import Part, open_source
+from replayer.datasets.plan import DatasetPart, open_source
 from replayer.datasets.records import BATCH_ROWS, Row, column_forms
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.states import long_tables
 from replayer.datasets.stores.arrow_files import records_schema, records_to_arrow, to_arrow
-from replayer.datasets.table import Columns, Table
+from replayer.datasets.table import Columns, DatasetTable
 from replayer.datasets.worker import RECORDS, Losses, Task, rows_of_part
 from replayer.playback.make_simulation import make_simulation
 from replayer.value_text import tick_range
@@ -37,7 +37,7 @@ class StreamedDataset:
         manifest: what is known before anything is made: request, tapes, versions, notes on tapes that are left out.
     """
 
-    def __init__(self, task: Task, parts: Sequence[Part], manifest: Mapping[str, Any]) -> None:
+    def __init__(self, task: Task, parts: Sequence[DatasetPart], manifest: Mapping[str, Any]) -> None:
         self.manifest = manifest
         self._task, self._parts = task, parts
 
@@ -61,7 +61,7 @@ class StreamedDataset:
         """The names of the splits; none if the runs are not split."""
         return tuple(name for name, _ in self._task.request.splits)
 
-    def table(self, name: str, *, split: str | None = None) -> Table:
+    def table(self, name: str, *, split: str | None = None) -> DatasetTable:
         """A table, of all runs or of a split's; nothing is made yet.
 
         Reading it raises ExtractionError where rows do not go together or there are none at all, and warns with
@@ -72,8 +72,10 @@ class StreamedDataset:
         made = _Made(attrs.evolve(self._task, tables=(kind,)), name)
         chosen = [part for part in self._parts if split is None or self._task.sources[part.source].split == split]
         if name in RECORDS:
-            return Table(name, lambda: made.record_columns(self._parts), lambda names: made.records(chosen, names))
-        return Table(name, lambda: made.columns(self._parts), lambda names: made.batches(chosen, names))
+            return DatasetTable(
+                name, lambda: made.record_columns(self._parts), lambda names: made.records(chosen, names)
+            )
+        return DatasetTable(name, lambda: made.columns(self._parts), lambda names: made.batches(chosen, names))
 
 
 class _Made:
@@ -83,13 +85,13 @@ class _Made:
         self._task, self._name = task, name
         self._forms: dict[str, str] | None = None
 
-    def columns(self, parts: Sequence[Part]) -> Columns:
+    def columns(self, parts: Sequence[DatasetPart]) -> Columns:
         """As the first rows have them; only those are made."""
         for _, block in self._blocks(parts, buffer_bytes=0):
             return Columns(to_arrow(block).schema, {name: shape_of(column) for name, column in block.items()})
         raise ExtractionError(f"table {self._name} has no rows, so that nothing is known of its columns")
 
-    def batches(self, parts: Sequence[Part], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, parts: Sequence[DatasetPart], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """A batch for each block. Raises ExtractionError if one has other columns than those before it."""
         settled, first = None, ""
         for tape, block in self._blocks(parts):
@@ -104,12 +106,12 @@ class _Made:
                 )
             yield to_arrow(block if names is None else {name: block[name] for name in names})
 
-    def _blocks(self, parts: Sequence[Part], buffer_bytes: int | None = None) -> Iterator[tuple[str, Block]]:
+    def _blocks(self, parts: Sequence[DatasetPart], buffer_bytes: int | None = None) -> Iterator[tuple[str, Block]]:
         for tape, rows in self._rows(parts, buffer_bytes):
             assert not isinstance(rows, list)
             yield tape, rows
 
-    def record_columns(self, parts: Sequence[Part]) -> Columns:
+    def record_columns(self, parts: Sequence[DatasetPart]) -> Columns:
         """As all rows have them, which are made for this once."""
         if self._forms is None:
             self._forms = column_forms(lambda: self._records(parts))
@@ -117,7 +119,7 @@ class _Made:
             raise ExtractionError(f"table {self._name} has no rows, so that nothing is known of its columns")
         return Columns(records_schema(self._forms), dict.fromkeys(self._forms))
 
-    def records(self, parts: Sequence[Part], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    def records(self, parts: Sequence[DatasetPart], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Batches of records; the columns must be known."""
         if self._forms is None:
             self.record_columns(parts)
@@ -125,12 +127,14 @@ class _Made:
         forms = self._forms if names is None else {name: self._forms[name] for name in names}
         yield from records_to_arrow(forms, self._records(parts), BATCH_ROWS)
 
-    def _records(self, parts: Sequence[Part]) -> Iterator[Row]:
+    def _records(self, parts: Sequence[DatasetPart]) -> Iterator[Row]:
         for _, rows in self._rows(parts):
             assert isinstance(rows, list)
             yield from rows
 
-    def _rows(self, parts: Sequence[Part], buffer_bytes: int | None = None) -> Iterator[tuple[str, Block | list[Row]]]:
+    def _rows(
+        self, parts: Sequence[DatasetPart], buffer_bytes: int | None = None
+    ) -> Iterator[tuple[str, Block | list[Row]]]:
         told: list[str] = []
         for part in parts:
             source, losses = self._task.sources[part.source], Losses()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from replayer.datasets.columns import Block, Rows
 from replayer.datasets.functions import Arrays, Setting
-from replayer.datasets.plan import Source
+from replayer.datasets.plan import TapeInput
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.states import AGENT, RUN, TICK, Vocabulary, chosen_slots
 from sim.kernel.registry import Readable, ReadActions, Reward
@@ -52,7 +52,7 @@ class Pairs:
 
     def __init__(
         self,
-        source: Source,
+        source: TapeInput,
         setting: Setting,
         request: Request,
         agents: tuple[str, ...],

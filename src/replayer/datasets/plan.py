@@ -17,13 +17,13 @@ import attrs
 from recorder.corpus.inspect_tape import SCORES, plain_scores
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.exit_codes import CORRUPT, UNREADABLE
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.processes.fork_pool import run_forked
-from replayer.commands.options import tape_code
 from replayer.datasets.functions import Setting
 from replayer.datasets.request import ExtractionError, Request
-from replayer.diagnose.certify.certificate import tape_digest
 from replayer.playback.make_simulation import Factory
+from replayer.tape.completeness import tape_code
+from replayer.tape.digest import tape_digest
 from replayer.tape.episodes import find_episodes
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
@@ -39,12 +39,12 @@ ENDLESS = ("mujoco",)  # Adapters that record resets of simulations in which no 
 
 
 @attrs.frozen
-class Source:
+class TapeInput:
     """A tape that is extracted from.
 
     Attributes:
         path: of the tape. name: its path as it was given. run: its run id, hexadecimal.
-        digest: SHA-256 of its files, see certificate.tape_digest. status: of the tape.
+        digest: SHA-256 of its files, see tape_digest. status: of the tape.
         first_tick, last_tick: that can be had.
         reason: why the recording ended; "" if that is not known. is_end: whether it is the world's own end.
         scores: by agent, at the last tick: as the sealed tape has them, or as its world says; empty if nobody knows.
@@ -85,7 +85,7 @@ class Source:
 
 
 @attrs.frozen
-class Part:
+class DatasetPart:
     """What one worker does in one go.
 
     Attributes:
@@ -105,27 +105,27 @@ class Part:
 
 
 @attrs.frozen
-class Looked:
+class InspectedTapes:
     """What there is to extract from.
 
     Attributes:
         sources: the tapes. notes: on those that are left out, in words. codes: exit codes for those that should not be.
     """
 
-    sources: list[Source]
+    sources: list[TapeInput]
     notes: list[str]
     codes: list[int]
 
 
-def look_at(
+def inspect_tapes(
     paths: Sequence[Path], request: Request, factory: Factory | None, jobs: int, tell: Callable[[int], None]
-) -> Looked:
+) -> InspectedTapes:
     """The tapes as sources, in their order; those of which nothing can be had are left out.
 
     tell: called with how many were looked at. Raises ExtractionError if two runs have one id, OSError, and what is wrong
     with the first tape if nothing can be had of any.
     """
-    found: list[Source] = []
+    found: list[TapeInput] = []
     notes: list[str] = []
     codes: list[int] = []
     first_error: RecordingError | None = None
@@ -154,10 +154,10 @@ def look_at(
             found.append(source)
     if first_error is not None and not found:
         raise first_error
-    return Looked(_split(found, request), notes, codes)
+    return InspectedTapes(_split(found, request), notes, codes)
 
 
-def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Source | RecordingError:
+def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> TapeInput | RecordingError:
     """What is known of a tape, all of whose blocks are read; or why nothing can be had of it."""
     try:
         return _readable_source(path, factory, scores_wanted=scores_wanted)
@@ -165,7 +165,7 @@ def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Sour
         return error
 
 
-def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> Source:
+def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> TapeInput:
     with Tape(path) as tape:
         is_corrupt = tape_code(tape) == CORRUPT  # All blocks are read, and no index is believed from here on.
         outcome = tape.outcome if isinstance(tape.outcome, dict) else {}
@@ -175,7 +175,7 @@ def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool
         tick_limit = ""
         if known is not None and factory is None:
             tick_limit = find_world(known["name"]).tick_limit_reason
-        source = Source(
+        source = TapeInput(
             path,
             str(path),
             tape.run_id or tape_digest(path)[:32],
@@ -200,11 +200,11 @@ def _first_known(tape: Tape) -> int:
     seals = [segment.contents.seal for segment in tape.segments]
     firsts = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
     for segment in tape.segments:
-        firsts += [entry.first_tick for entry in segment.contents.entries if entry.kind == Kind.FRAMES]
+        firsts += [entry.first_tick for entry in segment.contents.entries if entry.kind == BlockKind.FRAMES]
     return min([tape.first_tick, *(max(first - 1, 0) for first in firsts)])
 
 
-def _scores(source: Source) -> dict[str, float]:
+def _scores(source: TapeInput) -> dict[str, float]:
     """By agent; empty if the world does not say, or the last state cannot be had: then nobody knows."""
     try:
         setting = source.setting(None)
@@ -220,7 +220,7 @@ def _scores(source: Source) -> dict[str, float]:
         return {agent: float(score) for agent, score in setting.world.outcome(setting.config, run.state).items()}
 
 
-def _split(sources: list[Source], request: Request) -> list[Source]:
+def _split(sources: list[TapeInput], request: Request) -> list[TapeInput]:
     """Allot runs to splits: in an order that only the runs' ids and the seed decide, as many as the shares say."""
     if not request.splits:
         return sources
@@ -240,7 +240,7 @@ def _lot(seed: int, text: str) -> bytes:
 
 
 def chosen_agents(
-    sources: Sequence[Source], agents: Sequence[Sequence[str]], request: Request
+    sources: Sequence[TapeInput], agents: Sequence[Sequence[str]], request: Request
 ) -> list[tuple[str, ...]]:
     """Whose pairs are extracted from each source, by the request's mode. agents: all there are, of each source.
 
@@ -267,7 +267,7 @@ def chosen_agents(
     return [tuple(agent for agent, _ in own if (number, agent) in kept) for number, own in enumerate(known)]
 
 
-def open_source(source: Source) -> Tape:
+def open_source(source: TapeInput) -> Tape:
     """The tape, opened; of a damaged one no index is believed."""
     tape = Tape(source.path)
     if source.status == "corrupt":
@@ -275,7 +275,7 @@ def open_source(source: Source) -> Tape:
     return tape
 
 
-def ensure_pairs_hold(source: Source, request: Request) -> None:
+def ensure_pairs_hold(source: TapeInput, request: Request) -> None:
     """Raise ExtractionError if training pairs of this tape would join two episodes, or hide that one has ended.
 
     Pairs take the recording for one episode. The tape of an environment holds many, and each of them ends by itself.
@@ -303,12 +303,12 @@ def ensure_pairs_hold(source: Source, request: Request) -> None:
             )
 
 
-def make_parts(sources: Sequence[Source], request: Request, part_ticks: int | None = None) -> list[Part]:
+def make_parts(sources: Sequence[TapeInput], request: Request, part_ticks: int | None = None) -> list[DatasetPart]:
     """All parts, in the order of the sources and of the ranges; of at least PART_TICKS, or part_ticks, where they can be.
 
     Raises ExtractionError for a range without ticks.
     """
-    parts: list[Part] = []
+    parts: list[DatasetPart] = []
     for number, source in enumerate(sources):
         with open_source(source) as tape:
             starts = [place.tick for place in tape.keyframes]
@@ -316,7 +316,7 @@ def make_parts(sources: Sequence[Source], request: Request, part_ticks: int | No
         for first, last in _ranges(source, request):
             for ticks, then, until in _cut(source, first, last, request.stride, starts, ticks_min):
                 begin = first if ticks.start == first else ticks.start + 1
-                parts.append(Part(len(parts), number, ticks, then, begin, until))
+                parts.append(DatasetPart(len(parts), number, ticks, then, begin, until))
     return parts
 
 
@@ -331,7 +331,7 @@ def _part_ticks(tape: Tape, stride: int) -> int:
     return max(stride, PART_TICKS)
 
 
-def _ranges(source: Source, request: Request) -> list[tuple[int, int]]:
+def _ranges(source: TapeInput, request: Request) -> list[tuple[int, int]]:
     """The ranges of ticks of a source that are asked for, as far as it has them."""
     found = []
     for wanted in request.ranges or ((None, None),):
@@ -350,7 +350,7 @@ def _ranges(source: Source, request: Request) -> list[tuple[int, int]]:
 
 
 def _cut(
-    source: Source, first: int, last: int, stride: int, starts: Sequence[int], ticks_min: int
+    source: TapeInput, first: int, last: int, stride: int, starts: Sequence[int], ticks_min: int
 ) -> Iterator[tuple[range, int | None, int]]:
     """Sampled ticks, the end of the last pair, and the last tick, of each part of a range."""
     cuts = [first]

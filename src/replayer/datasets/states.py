@@ -9,8 +9,8 @@ import numpy as np
 
 from replayer.datasets.columns import Block, Column, Labels, Rows
 from replayer.datasets.request import ExtractionError
-from sim.kernel.schema import Blob, Layout, Slot
-from sim.kernel.simulation import BESIDE
+from replayer.tape.fields import shown_slots
+from sim.kernel.schema import Layout, Slot
 from sim.kernel.state import State
 
 Vocabulary = dict[str, tuple[str, ...]]
@@ -23,18 +23,13 @@ def chosen_slots(layout: Layout, names: Sequence[str]) -> list[Slot]:
 
     Raises ExtractionError for a name that there is not.
     """
-    known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
     if names:
+        known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
         strange = next((name for name in names if name not in known), None)
         if strange is not None:
             raise ExtractionError(f"there is no field {strange}; fields: {', '.join(known)}")
         return [known[name] for name in names]
-    blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
-    return [
-        slot
-        for name, slot in known.items()
-        if name not in blobs and not name.startswith(BESIDE) and slot.size_bytes // max(slot.dtype.itemsize, 1)
-    ]
+    return shown_slots(layout)
 
 
 class StateRows:

@@ -32,7 +32,7 @@ class Columns:
     shapes: Mapping[str, Shape | None]
 
 
-class Table:
+class DatasetTable:
     """A table that can be read any number of times, by whoever takes Arrow's C stream: polars, duckdb, pandas, pyarrow.
 
     Tensors of booleans are uint8 in Arrow, which knows no others; numpy() gives them back as booleans.
@@ -73,7 +73,7 @@ class Table:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self._batches(None)
 
-    def select(self, *names: str) -> Table:
+    def select(self, *names: str) -> DatasetTable:
         """The table with these columns only; the others are not read from files. Raises ExtractionError."""
         self._ensure_known(names)
 
@@ -84,13 +84,13 @@ class Table:
         def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
             return self._batches(names if columns is None else columns)
 
-        return Table(self.name, describe, batches, self.rows)
+        return DatasetTable(self.name, describe, batches, self.rows)
 
     def reader(self) -> pa.RecordBatchReader:
         """All batches once, for what takes a pyarrow.RecordBatchReader."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches(None))
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> pa.DatasetTable:
         """All of it in memory."""
         return self.reader().read_all()
 

@@ -5,6 +5,7 @@ Invariant: the files depend on the part and the request alone.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,13 +16,13 @@ from typing import Any, Self
 import attrs
 
 from recorder.errors import RecordingError
+from recorder.storage.atomic_file import PART_SUFFIX, publish_file
 from replayer.datasets.columns import Block, shape_of
 from replayer.datasets.pairs import Pairs
-from replayer.datasets.plan import OUTCOMES, Part, Source, open_source
+from replayer.datasets.plan import OUTCOMES, DatasetPart, TapeInput, open_source
 from replayer.datasets.records import Row
 from replayer.datasets.request import Request
 from replayer.datasets.states import AGENT, RUN, StateCells, StateRows, Vocabulary
-from replayer.export.tables import PART_SUFFIX
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.rebuild_events import rebuild_events
@@ -46,7 +47,7 @@ class Task:
         format: of the files, see arrow_files.py. folder: where they go.
     """
 
-    sources: Sequence[Source]
+    sources: Sequence[TapeInput]
     request: Request
     tables: tuple[str, ...]
     agents: Sequence[tuple[str, ...]]
@@ -105,7 +106,7 @@ class Losses:
     problems: list[str] = attrs.field(factory=list)
 
 
-def do_part(task: Task, part: Part, tell: Callable[[int], None]) -> PartRecord:
+def do_part(task: Task, part: DatasetPart, tell: Callable[[int], None]) -> PartRecord:
     """Extract one part. Raises ExtractionError, OSError, and what making the simulation raises."""
     source = task.sources[part.source]
     with open_source(source) as tape, _Output(task, part, source) as output:
@@ -117,7 +118,7 @@ def do_part(task: Task, part: Part, tell: Callable[[int], None]) -> PartRecord:
 
 def rows_of_part(
     task: Task,
-    part: Part,
+    part: DatasetPart,
     tape: Tape,
     tell: Callable[[int], None],
     losses: Losses,
@@ -139,7 +140,7 @@ def rows_of_part(
 
 def _walk(
     task: Task,
-    part: Part,
+    part: DatasetPart,
     tape: Tape,
     tell: Callable[[int], None],
     losses: Losses,
@@ -189,7 +190,7 @@ def _walk(
 class _Actions:
     """The table of actions: each input of each agent in a row of its own."""
 
-    def __init__(self, task: Task, source: Source, agents: tuple[str, ...], cursor: Cursor) -> None:
+    def __init__(self, task: Task, source: TapeInput, agents: tuple[str, ...], cursor: Cursor) -> None:
         setting = source.setting(task.factory)
         self._own = {agent: setting.own_inputs(agent) for agent in agents}
         self._run, self._cursor = source.run, cursor
@@ -225,7 +226,7 @@ def _beside(keys: dict[str, Any], item: Any) -> dict[str, Any]:
     return keys | {f"own.{name}" if name in keys else name: value for name, value in plain.items()}
 
 
-def _events(task: Task, part: Part, tape: Tape, losses: Losses) -> Iterator[tuple[str, list[Row]]]:
+def _events(task: Task, part: DatasetPart, tape: Tape, losses: Losses) -> Iterator[tuple[str, list[Row]]]:
     """The events of a part's ticks."""
     run, next_tick = task.sources[part.source].run, part.first
     try:
@@ -239,7 +240,7 @@ def _events(task: Task, part: Part, tape: Tape, losses: Losses) -> Iterator[tupl
 class _Output:
     """The files of a part. Nothing is left of them if it fails."""
 
-    def __init__(self, task: Task, part: Part, source: Source) -> None:
+    def __init__(self, task: Task, part: DatasetPart, source: TapeInput) -> None:
         self._folder, self._format = task.folder, task.format
         self._split = f"split={source.split}/" if source.split else ""
         self._number = part.number
@@ -252,9 +253,12 @@ class _Output:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            for path, file in self._open.values():
-                file.close()
-                path.unlink(missing_ok=True)
+            opened = [*self._open.values()]
+            for path, _file in opened:
+                path.unlink(missing_ok=True)  # First: on a full disk a file cannot be finished.
+            for _path, file in opened:
+                with contextlib.suppress(OSError):  # That the file is not whole is why it is gone.
+                    file.close()
 
     def add(self, table: str, rows: Block | list[Row]) -> None:
         """Add rows to a table."""
@@ -290,9 +294,8 @@ class _Output:
         for table, (part, file) in self._open.items():
             file.close()
             path = part.with_name(part.name.removesuffix(f".{os.getpid()}{PART_SUFFIX}"))
-            part.replace(path)
+            publish_file(part, path)
             with path.open("rb") as written:
-                os.fsync(written.fileno())
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             size = path.stat().st_size
             found[table] = FileRecord(str(path.relative_to(self._folder)), self._rows[table], size, digest)

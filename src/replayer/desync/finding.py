@@ -13,15 +13,29 @@ import attrs
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.blocks.frame import Frame
 from replayer.desync.isolated_rerun import hashes_apart
-from replayer.desync.location import Place, find_place, watched_advance
+from replayer.desync.location import DesyncLocation, find_place, watched_advance
 from replayer.desync.state_diff import FieldDifference, compare_states
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
-    from replayer.desync.cause_tests import Tested
     from replayer.playback.cursor import Cursor
 
 FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
+
+
+@attrs.frozen
+class TestedCause:
+    """One possible cause.
+
+    Attributes:
+        cause: in a few words.
+        found: what the test showed.
+        suspicious: whether that speaks for the cause; None where it could not be tested.
+    """
+
+    cause: str
+    found: str
+    suspicious: bool | None
 
 
 @attrs.frozen(eq=False)
@@ -55,8 +69,8 @@ class Finding:
     compared_replayed: Snapshot | None
     differences: list[FieldDifference]
     note: str | None
-    place: Place = attrs.field(factory=Place)
-    tested: list[Tested] = attrs.field(factory=list)
+    place: DesyncLocation = attrs.field(factory=DesyncLocation)
+    tested: list[TestedCause] = attrs.field(factory=list)
 
     def __repr__(self) -> str:
         fields = ", ".join(difference.field for difference in self.differences)
@@ -113,7 +127,7 @@ def find_desync(
         or (again is not None and again[: len(hashes)] != hashes)
     ):
         note = NOT_DETERMINISTIC
-    place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else Place()
+    place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else DesyncLocation()
     cursor.leave()
     return Finding(
         tick=tick,

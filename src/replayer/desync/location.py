@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Place:
+class DesyncLocation:
     """Where in the bad tick states part.
 
     Attributes:
@@ -42,7 +42,7 @@ class Place:
 
 def find_place(
     cursor: Cursor, frame: Frame, before: Snapshot | None, replayed: Snapshot, steps: list[PhaseStep]
-) -> Place:
+) -> DesyncLocation:
     """Look at the bad tick, the one of frame; before: the state it begins with. The cursor is moved.
 
     steps: what the phases of the tick did when it was seen to be bad; if there are none, the tick is run once more.
@@ -78,7 +78,7 @@ def _only_room(tape: Tape, frame: Frame, replayed: Snapshot, name: str) -> bool:
     return False
 
 
-def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Place:
+def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> DesyncLocation:
     """Where a replayed state parts from what the frame of its tick says. steps: what the phases of the tick did."""
     names = list(replayed.layout.slots)
     replayed_hashes = replayed.field_hashes()
@@ -86,29 +86,29 @@ def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Place:
     if frame.field_hashes and len(frame.field_hashes) == len(replayed_hashes):
         fields = differing_fields(names, frame.field_hashes, replayed_hashes)
     if not steps:
-        return Place(fields)
+        return DesyncLocation(fields)
     recorded = split_short(frame.phase_hashes)
     phase = None
     if len(recorded) == len(steps):
         phase = next((step.phase for step, said in zip(steps, recorded, strict=True) if step.state_hash != said), None)
-    return Place(fields, phase, _writers(steps, fields))
+    return DesyncLocation(fields, phase, _writers(steps, fields))
 
 
-def place_between(fields: list[str], first: list[PhaseStep], second: list[PhaseStep]) -> Place:
+def place_between(fields: list[str], first: list[PhaseStep], second: list[PhaseStep]) -> DesyncLocation:
     """Where two runs of one tick part. fields: in which they differ at its end; first, second: what their phases did."""
     for one, other in zip(first, second, strict=False):
         if one.phase != other.phase:
             break  # Two versions of the code, with other phases: what is behind cannot be compared.
         if one.state_hash != other.state_hash:
-            return Place(fields, one.phase, _writers(first, fields))
-    return Place(fields, None, _writers(first, fields))
+            return DesyncLocation(fields, one.phase, _writers(first, fields))
+    return DesyncLocation(fields, None, _writers(first, fields))
 
 
 def _writers(steps: list[PhaseStep], fields: list[str] | None) -> list[str]:
     return [step.phase for step in steps if fields and {*fields} & {*step.written}]
 
 
-def phase_text(place: Place) -> str | None:
+def phase_text(place: DesyncLocation) -> str | None:
     """The phase of the tick in words; None if nothing is known of it."""
     if place.phase is not None:
         return f"phase: {place.phase}"

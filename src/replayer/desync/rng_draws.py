@@ -11,8 +11,8 @@ and keeps the other half (``has_uint32``), so that half words are told, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -21,9 +21,6 @@ from replayer.desync.finding import Finding
 from sim.kernel.counter_rng import ENTITY_MAX
 from sim.kernel.schema import Blob, Field
 from sim.kernel.state import Snapshot
-
-if TYPE_CHECKING:
-    from replayer.timeline.timeline import Timeline
 
 _BITS = 128
 _MASK = (1 << _BITS) - 1
@@ -210,18 +207,6 @@ def compare_streams(recorded: Snapshot, replayed: Snapshot, before: Snapshot | N
         for name, more in count_draws(recorded, replayed).items()
         if more.moved
     ]
-
-
-def ledger(run: Timeline, first_tick: int, last_tick: int) -> Iterator[tuple[int, dict[str, Draws]]]:
-    """For each tick from first_tick to last_tick, what each stream drew in the step that led to it.
-
-    Raises as Timeline.seek does.
-    """
-    before = run.at(first_tick - 1)
-    for tick in range(first_tick, last_tick + 1):
-        now = run.at(tick)
-        yield tick, count_draws(before, now)
-        before = now
 
 
 def finding_lines(finding: Finding) -> list[str]:

@@ -12,11 +12,12 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.changes.row_changes import comparable
+from sim.kernel.marks import comparable
 from sim.kernel.merkle_tree import BLOCK_BYTES
 from sim.kernel.schema import COUNTS_FIELD, Slot, Table
 from sim.kernel.state import Snapshot, view_rows
 
+SIDES = ("first", "second")  # What two tapes or dumps are called where they are shown.
 ROWS_SHOWN = 8  # Of each field that differs; the dump has them all.
 
 

@@ -1,4 +1,4 @@
-"""Compare two arrays lane by lane: which differ, and how far apart they are, in ULPs where they are floats.
+"""Compare two arrays element by element: which differ, and how far apart they are, in ULPs where they are floats.
 
 One ULP is the step to the next number that the dtype can hold; +0.0 and -0.0 are zero steps apart but differ.
 """
@@ -14,11 +14,11 @@ LANES_SHOWN = 4
 
 
 @attrs.frozen
-class Lanes:
+class DifferingElements:
     """How two arrays differ.
 
     Attributes:
-        count, total: lanes that differ, of how many.
+        count, total: elements that differ, of how many.
         shown: the first of them: index, both values (NumPy's numbers), and their distance in ULPs (None where there is none).
         ulp_max: the largest distance of all; None if these are no floats, or none of the pairs has one, as with NaN.
     """
@@ -29,7 +29,7 @@ class Lanes:
     ulp_max: int | None
 
 
-def compare_lanes(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> Lanes | None:
+def compare_elements(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> DifferingElements | None:
     """How two arrays of one shape and dtype differ, by bytes; None if they are not of one."""
     if first.shape != second.shape or first.dtype != second.dtype:
         return None
@@ -44,11 +44,11 @@ def compare_lanes(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> 
         ulp = ulps[place] if ulps is not None else None
         shown.append((index, flat[0][number], flat[1][number], ulp))
     known = [ulp for ulp in ulps or [] if ulp is not None]
-    return Lanes(len(numbers), first.size, shown, max(known, default=None))
+    return DifferingElements(len(numbers), first.size, shown, max(known, default=None))
 
 
 def ulp_distances(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> list[int | None] | None:
-    """Of floats, lane by lane, None where one is NaN; complex numbers by their worse part; None for other dtypes."""
+    """Of floats, element by element, None where one is NaN; complex numbers by their worse part; None for other dtypes."""
     if first.dtype.kind == "c":
         part = np.dtype(f"f{first.dtype.itemsize // 2}")
         pairs = ulp_distances(first.view(part), second.view(part)) or []

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from recorder.format.blocks.events_block import KIND, TICK, Event
-from replayer.export.tables import open_text, suffix_of, written_whole
+from recorder.storage.atomic_file import atomic_file
+from replayer.export.tables import open_text, suffix_of
 from replayer.value_text import to_json
 
 Told = Iterable[tuple[int, Event]]
@@ -34,7 +35,7 @@ def write_events(tell: Callable[[], Told], path: Path) -> tuple[int, list[str]]:
     write = {".ndjson": _write_ndjson, ".jsonl": _write_ndjson, ".csv": _write_csv, ".parquet": _write_parquet}[
         suffix_of(path)
     ]
-    with written_whole(path) as part:
+    with atomic_file(path, existing="replace") as part:
         return write(tell, part)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
 
-from replayer.diagnose.compare.spread import Anatomy
+from recorder.storage.atomic_file import write_file
+from replayer.diagnose.compare.spread import DifferenceSpread
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -104,28 +107,33 @@ def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
     return figure
 
 
-def draw_difference(anatomy: Anatomy, title: str) -> Figure:
+def draw_difference(spread: DifferenceSpread, title: str) -> Figure:
     """How many rows of each field differ at each tick, fields in the order in which they begin to."""
-    fields, ticks = anatomy.counts.shape
+    fields, ticks = spread.counts.shape
     figure = Figure(figsize=(9.0, 1.6 + 0.28 * fields), layout="constrained")
-    figure.suptitle(f"{title}: {anatomy.course} from tick {anatomy.first_tick:,}")
+    figure.suptitle(f"{title}: {spread.trend} from tick {spread.first_tick:,}")
     axes = figure.add_subplot()
-    shown = np.ma.masked_equal(anatomy.counts, 0)
-    extent = (anatomy.first_tick - 0.5, anatomy.first_tick + ticks - 0.5, fields - 0.5, -0.5)
+    shown = np.ma.masked_equal(spread.counts, 0)
+    extent = (spread.first_tick - 0.5, spread.first_tick + ticks - 0.5, fields - 0.5, -0.5)
     image = axes.imshow(
         shown,
         aspect="auto",
         interpolation="nearest",
-        norm=LogNorm(1, max(10, int(anatomy.counts.max(initial=0)))),
+        norm=LogNorm(1, max(10, int(spread.counts.max(initial=0)))),
         cmap="viridis",
         extent=extent,
     )
-    axes.set_yticks(range(fields), anatomy.fields, fontsize="x-small")
+    axes.set_yticks(range(fields), spread.fields, fontsize="x-small")
     axes.set_xlabel("tick")
     figure.colorbar(image, ax=axes, label="rows that differ")
     return figure
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the picture; the suffix says as what. Raises ValueError for a suffix that is none of a picture, OSError."""
-    figure.savefig(path, dpi=120)
+    """Write the picture whole; the suffix of path says as what. An existing file is replaced.
+
+    Raises ValueError for a suffix that is none of a picture, OSError.
+    """
+    picture = io.BytesIO()  # Where a disk is full, matplotlib itself would raise something else than OSError.
+    figure.savefig(picture, dpi=120, format=Path(path).suffix.removeprefix("."))
+    write_file(path, picture.getvalue(), existing="replace")

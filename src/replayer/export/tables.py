@@ -1,4 +1,4 @@
-"""Write a table of columns as CSV, NDJSON or Parquet: beside its place first, then renamed, so that none is half there."""
+"""Write a table of columns as CSV, NDJSON or Parquet, whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-Columns = Mapping[str, npt.NDArray[Any]]
+from recorder.storage.atomic_file import atomic_file
 
-PART_SUFFIX = ".part"
+Columns = Mapping[str, npt.NDArray[Any]]
 
 
 def write_table(columns: Columns, path: str | os.PathLike[str]) -> None:
@@ -28,7 +27,7 @@ def write_table(columns: Columns, path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     write = FORMATS[suffix_of(target)]
-    with written_whole(target) as part:
+    with atomic_file(target, existing="replace") as part:
         write(columns, part)
 
 
@@ -37,17 +36,6 @@ def suffix_of(target: Path) -> str:
     if target.suffix not in FORMATS:
         raise ValueError(f"{target.name}: a name that ends in {', '.join(FORMATS)} was expected")
     return target.suffix
-
-
-@contextmanager
-def written_whole(target: Path) -> Iterator[Path]:
-    """Inside, write to the path given; it takes the target's name at the end, or nothing is left of it."""
-    part = target.with_name(target.name + PART_SUFFIX)
-    try:
-        yield part
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _rows(columns: Columns) -> Iterator[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ from typing import Any, Self
 import attrs
 
 from recorder.errors import CorruptError, TornError, UnreadableError, UnsupportedVersionError
-from recorder.format.blocks.block import OPTIONAL_KIND, TAG, BlockHeader, Flags, Kind
+from recorder.format.blocks.block import OPTIONAL_KIND, TAG, BlockHeader, BlockKind, Flags
 from recorder.format.blocks.drop_block import decode_drop
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.blocks.file_header import FileHeader, decode_file_header, marker_of
@@ -31,7 +31,7 @@ from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.open_tape import no_tape, reader
 from sim.kernel.plain_data import decode_plain
 
-_KINDS = {int(kind) for kind in Kind}
+_KINDS = {int(kind) for kind in BlockKind}
 POLL_S = 0.05  # Twenty looks a second: quick for people, nothing for the machine.
 
 
@@ -239,24 +239,24 @@ class Tail:
     def _take(self, header: BlockHeader, payload: bytes, seen: list[Seen]) -> None:
         """What one whole block, or the first of several, says. Raises CorruptError."""
         match header.kind:
-            case Kind.META:
+            case BlockKind.META:
                 self._begin_session(payload)
-            case Kind.FRAMES:
+            case BlockKind.FRAMES:
                 for frame in decode_frames(header, payload):
                     self._expect(frame.tick, seen, "their block is damaged, or a ring has moved on")
                     if frame.tick == self._next_tick:
                         seen.append(frame)
                         self._next_tick = frame.tick + 1
-            case Kind.FULL | Kind.DELTA if not header.flags & Flags.CONTINUATION:
+            case BlockKind.FULL | BlockKind.DELTA if not header.flags & Flags.CONTINUATION:
                 self._expect(header.first_tick + 1, seen, "their block is damaged, or a ring has moved on")
-                keyframe = KeyframeSeen(header.first_tick, header.kind == Kind.FULL)
+                keyframe = KeyframeSeen(header.first_tick, header.kind == BlockKind.FULL)
                 if keyframe.tick + 1 == self._next_tick and keyframe != self._last_keyframe:  # Else it is repeated.
                     seen.append(keyframe)
                     self._last_keyframe = keyframe
-            case Kind.DROP:
+            case BlockKind.DROP:
                 drop = decode_drop(payload, header.offset)
                 self._expect(drop.last_tick + 1, seen, drop.why)
-            case Kind.END:
+            case BlockKind.END:
                 self._seal = decode_seal(payload, header.offset)
                 if self._next_tick is not None:
                     self._expect(self._seal.last_tick + 1, seen, "their block is damaged")

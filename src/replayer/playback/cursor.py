@@ -20,7 +20,7 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.exception_text import raised_text
 from recorder.format.blocks.frame import Frame
 from recorder.format.recording.change_replay import ChangeLog
-from recorder.reopen.state_check import Prover
+from recorder.reopen.state_check import StateCheck
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.tape.tape import Tape
 from sim.kernel.exactness import Level
@@ -77,7 +77,7 @@ class Cursor:
         self.tick: int | None = None
         self._near: OrderedDict[int, Snapshot] = OrderedDict()
         self._log: ChangeLog | None = None
-        self._prover: Prover | None = None
+        self._prover: StateCheck | None = None
         self._is_canonical = tape.meta.get("level") == Level.CANONICAL.value
         self._loads_at = frozenset(place.tick for place in tape.keyframes) if self._is_canonical else frozenset()
 
@@ -149,8 +149,8 @@ class Cursor:
         if self._prover is not None:
             self._prover.close()
         self._prover = None
-        if self.tape.recording.proofs.has_links:
-            self._prover = Prover(self.tape.recording, self.simulation)
+        if self.tape.recording.recorded_hashes.has_hash_chain:
+            self._prover = StateCheck(self.tape.recording, self.simulation)
             self._prover.begin(self._here())
 
     def advance(self) -> Frame:
@@ -183,7 +183,7 @@ class Cursor:
         CorruptError if nothing is recorded of the state.
         """
         tick = self._here()
-        if self._prover is None or not self.tape.recording.proofs.has_link(tick):
+        if self._prover is None or not self.tape.recording.recorded_hashes.is_chained(tick):
             expected, actual = self.tape.state_hash(tick), self.state.hash()
             return None if expected == actual else (expected, actual)
         return self._prover.difference(self.tape.frame(tick))
@@ -239,5 +239,5 @@ class Cursor:
         if found is not None:
             self.leave()
             raise MismatchError(tick, *found)
-        recorded = self.tape.recording.proofs.recorded_hash(tick)  # The state's, as was found just now.
+        recorded = self.tape.recording.recorded_hashes.recorded_hash(tick)  # The state's, as was found just now.
         return Arrival(tick, self.state.hash() if recorded is None else recorded, start, tick - start)

@@ -12,9 +12,10 @@ from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.rebuild_adapted import as_recorded, make_adapted
 from replayer.tape.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
-from sim.kernel.schema import COUNTS_FIELD, Layout
-from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation
-from sim.scenario.wrap import restage
+from sim.kernel.same_fields import ensure_same_fields
+from sim.kernel.schema import Layout
+from sim.kernel.simulation import Simulation, as_simulation
+from sim.scenario.wrap import wrap_scenario
 
 Factory = Callable[[], Any]
 
@@ -29,20 +30,20 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
     factory: called without arguments; None looks the tape's world up in the registry.
 
     Raises UnknownWorldError if the tape names no world or one that is not installed, ConfigError if the world refuses
-    the tape's configuration, UnfitSimulationError if factory makes no simulation or one with other fields.
+    the tape's configuration, UnfitSimulationError if factory makes no simulation or one with different fields.
     """
     if factory is not None:
         try:
             if not callable(factory):
                 raise TypeError(f"world={factory!r}: give the class, or a function that makes a simulation")
-            simulation = restage(as_recorded(_made(factory), tape.meta), tape.meta.get("scenario"))
+            simulation = wrap_scenario(as_recorded(_made(factory), tape.meta), tape.meta.get("scenario"))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
     else:
         match tape.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
                 world = find_world(name)
-                simulation = restage(world.make(config), tape.meta.get("scenario"), world.properties)
+                simulation = wrap_scenario(world.make(config), tape.meta.get("scenario"), world.properties)
             case _ if tape.meta.get("adapter"):
                 simulation = as_simulation(make_adapted(tape.meta, _first_layout(tape)))
             case _:
@@ -55,7 +56,12 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
                 if layout is None:
                     raise UnknownWorldError(why)
                 simulation = as_simulation(StatesOnly(layout, why))
-    _ensure_same_fields(tape, simulation)
+    layout = _first_layout(tape)
+    if layout is not None:
+        try:
+            ensure_same_fields(layout, simulation)
+        except TypeError as error:
+            raise UnfitSimulationError(str(error)) from None
     return simulation
 
 
@@ -66,43 +72,6 @@ def _made(factory: Factory) -> Any:
         raise
     except Exception as error:
         raise UnfitSimulationError(raised_text("making the simulation", error)) from error
-
-
-def _ensure_same_fields(tape: Tape, simulation: Simulation) -> None:
-    """Refuse a simulation whose fields have other names or dtypes: its step would read something else."""
-    layout = _first_layout(tape)
-    if layout is None:
-        return
-    if isinstance(simulation, ArenaOfSaved):
-        _ensure_same_names(layout, simulation.state.layout)
-        return
-    recorded, present = (
-        {name: slot.dtype.str for name, slot in one.slots.items()} for one in (layout, simulation.state.layout)
-    )
-    if recorded != present:
-        other = sorted({*recorded.items()} ^ {*present.items()})
-        raise UnfitSimulationError(
-            "the simulation has other fields than the tape: "
-            + ", ".join(
-                f"{name} {dtype} only {'recorded' if recorded.get(name) == dtype else 'present'}"
-                for name, dtype in other
-            )
-        )
-
-
-def _ensure_same_names(recorded: Layout, present: Layout) -> None:
-    """Refuse to load what another simulation saved. What a save holds may come and go, so that one may have more."""
-    only_recorded, only_present = (
-        {*one.slots} - {*other.slots, COUNTS_FIELD} for one, other in ((recorded, present), (present, recorded))
-    )
-    if only_recorded and only_present:
-        raise UnfitSimulationError(
-            "the simulation saves other fields than the tape has: "
-            + ", ".join(
-                [f"{name} only recorded" for name in sorted(only_recorded)]
-                + [f"{name} only present" for name in sorted(only_present)]
-            )
-        )
 
 
 def _first_layout(tape: Tape) -> Layout | None:

@@ -7,19 +7,18 @@ escaped by recorder.notebook.html, which makes the HTML.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recorder.errors import RecordingError
 from recorder.notebook.html import AMBER, GREEN, RED, Badge, Strip, card, facts_table, fields_part, folded, wide_table
 from recorder.text import bytes_text, counted
+from replayer.html_renderers import renders
 from replayer.report.tape_facts import outcome_text
+from replayer.tape.tape import Tape
+from replayer.timeline.timeline import SeekReport, Timeline
+from replayer.timeline.verify import VerificationReport
 from replayer.value_text import tick_range, to_json
 from sim.kernel.schema import Layout
-
-if TYPE_CHECKING:
-    from replayer.tape.tape import Tape
-    from replayer.timeline.timeline import SeekReport, Timeline
-    from replayer.timeline.verify import Report
 
 KEYFRAME_BYTES_MAX = 16 << 20  # On the disk. Reading a larger one takes longer than a notebook should.
 LOSSES_SHOWN = 5
@@ -27,6 +26,7 @@ LOSSES_SHOWN = 5
 _COLOURS = {"intact": GREEN, "incomplete": AMBER, "corrupt": RED}
 
 
+@renders(Tape)
 def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = None) -> str:
     """What a tape is and how it is. here: a tick at which somebody stands. layout: of its states, if that is known."""
     try:
@@ -46,12 +46,14 @@ def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = No
     return card(str(tape.path), Badge(said, _COLOURS[status]), *parts)
 
 
+@renders(Timeline)
 def timeline_html(timeline: Timeline) -> str:
     """A tape, and where the timeline stands."""
     layout = timeline.state.layout if timeline.tick is not None else None
     return tape_html(timeline.tape, here=timeline.tick, layout=layout)
 
 
+@renders(SeekReport)
 def seek_html(report: SeekReport) -> str:
     """How a seek went."""
     rows = [
@@ -62,7 +64,8 @@ def seek_html(report: SeekReport) -> str:
     return card(f"tick {report.tick:,}", None, facts_table(rows))
 
 
-def report_html(report: Report) -> str:
+@renders(VerificationReport)
+def report_html(report: VerificationReport) -> str:
     """What a verification found."""
     rows: list[tuple[str, object]] = [
         ("verified", f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"),

@@ -19,9 +19,9 @@ from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
 from replayer.desync.rng_draws import finding_lines
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
-from replayer.repair.repair import RepairReport
+from replayer.repair.repair_report import RepairReport
 from replayer.timeline.timeline import SeekReport
-from replayer.timeline.verify import Report
+from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
 
 
@@ -56,7 +56,7 @@ def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
         print(f"  {name}: {text}")
 
 
-def report_facts(report: Report) -> dict[str, Any]:
+def report_facts(report: VerificationReport) -> dict[str, Any]:
     """What ``replay verify --json`` prints."""
     return {
         "ok": report.ok,
@@ -79,7 +79,7 @@ def report_facts(report: Report) -> dict[str, Any]:
     }
 
 
-def print_report(path: Path, report: Report, sim: str | None = None) -> None:
+def print_report(path: Path, report: VerificationReport, sim: str | None = None) -> None:
     """Print what ``replay verify`` says, on one screen. sim: what was given as --sim, which the next command needs."""
     if report.ok:
         if not report.tick_count:
@@ -108,7 +108,7 @@ def print_report(path: Path, report: Report, sim: str | None = None) -> None:
         print(f"next: replay explain {shlex.quote(str(path))} --tick {report.first_bad}{hint}")
 
 
-def _print_proved_part(path: Path, report: Report) -> None:
+def _print_proved_part(path: Path, report: VerificationReport) -> None:
     """For a tape that says itself that some ticks are missing."""
     unreached = report.tick_count - report.verified_ticks - report.dropped_ticks
     print(

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 
 from recorder.exit_codes import CORRUPT, SAME
 from recorder.text import counted
-from replayer.commands.options import STATUS_CODES
+from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
 
 PLACES_SHOWN = 3
+
+
+def tape_code(tape: Tape) -> int:
+    """What the state of a tape alone gives; every block is read."""
+    return CORRUPT if tape.missing_segments or tape.check_blocks() else STATUS_CODES[tape.status]
 
 
 def losses(tape: Tape, *, events_wanted: bool = True) -> tuple[list[str], int]:

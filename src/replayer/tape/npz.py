@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recorder.storage.os_errors import writing
+from recorder.storage.atomic_file import atomic_file
 from sim.kernel.state import Snapshot
 
 
@@ -23,11 +23,6 @@ def write_state(path: Path, state: Snapshot) -> None:
 
 
 def write_state_whole(path: Path, snapshot: Snapshot) -> None:
-    """Write a state as .npz under another name and rename it, so that no half file stays behind. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
-    with writing(path):
-        try:
-            write_state(part, snapshot)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+    """Write a state as .npz, whole or not at all; an existing file is replaced. Raises OSError."""
+    with atomic_file(path, existing="replace") as part:
+        write_state(part, snapshot)

@@ -6,18 +6,19 @@ import bisect
 from collections.abc import Iterator
 
 from recorder.errors import CorruptError, MissingTickError, TornError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.events_block import EventsOfTicks, decode_events
 from recorder.format.limits import EVENTS_PAYLOAD_BYTES_MAX
+from recorder.format.recording.change_replay import blocks_of
 from recorder.format.recording.recording import Recording
-from recorder.format.segments.block_location import TICK_MAX, OptionalBlock, blocks_of
+from recorder.format.segments.block_location import TICK_MAX, OptionalBlock
 
 Ranges = list[tuple[int, int]]
 
 
 def event_blocks(recording: Recording) -> list[OptionalBlock]:
     """The EVENTS blocks of a tape by their first ticks, of equal ones in file order; their content is not read."""
-    return blocks_of(recording, Kind.EVENTS)
+    return blocks_of(recording, BlockKind.EVENTS)
 
 
 def stored_events(recording: Recording, first_tick: int = 0, last_tick: int = TICK_MAX) -> Iterator[EventsOfTicks]:

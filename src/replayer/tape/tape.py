@@ -14,17 +14,18 @@ from typing import Any, Literal, Self
 import numpy.typing as npt
 
 from recorder.errors import CorruptError, RecordingError, TornError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.telemetry_block import decode_telemetry, join_telemetry
-from recorder.format.recording.recording import KeyframePlace, Recording
-from recorder.format.segments.block_location import TICK_MAX, optional_blocks
+from recorder.format.recording.recording import Recording
+from recorder.format.segments.block_location import TICK_MAX, KeyframeLocation, optional_blocks
 from recorder.format.segments.index import Entry
 from recorder.format.segments.segment_contents import Damage
 from recorder.format.segments.segment_reader import Segment
 from recorder.storage.open_tape import OpenTape, is_locked
+from replayer.html_renderers import RenderedAsHtml
 from replayer.tape.seal_check import check_seals
 from replayer.tape.stored_events import event_blocks, missing_event_ticks, stored_events
 from sim.kernel.state import Snapshot
@@ -33,7 +34,7 @@ Mode = Literal["salvage", "prefix", "strict"]
 STOPPED_EARLY = "the recording stopped before its first keyframe was written"
 
 
-class Tape:
+class Tape(RenderedAsHtml):
     """One tape, open for reading; a context manager.
 
     It is what was on the disk when it was opened; ``refresh`` looks again.
@@ -83,8 +84,8 @@ class Tape:
                 if segment.number == damage.segment:
                     segment.clip = damage.offset
                     segment.take(segment.contents)
-        aside, self.recording = self.recording.aside, type(self.recording)(kept)
-        self.recording.aside = aside
+        copier, self.recording = self.recording.copier, type(self.recording)(kept)
+        self.recording.copier = copier
 
     # --- what there is
 
@@ -159,7 +160,7 @@ class Tape:
             return False  # Its first file is missing, and that is what a writer locks.
 
     @property
-    def keyframes(self) -> list[KeyframePlace]:
+    def keyframes(self) -> list[KeyframeLocation]:
         """All keyframes that have what they build upon, in the order of their ticks."""
         return self.recording.keyframes
 
@@ -187,19 +188,19 @@ class Tape:
         """
         return self.recording.frame(tick)
 
-    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframeLocation]:
         """Keyframes from which tick may be reached, the nearest first."""
         return self.recording.keyframes_at_or_before(tick)
 
-    def keyframe_after(self, tick: int) -> KeyframePlace | None:
+    def keyframe_after(self, tick: int) -> KeyframeLocation | None:
         """The first keyframe at or after tick."""
         return self.recording.keyframe_after(tick)
 
-    def keyframe_at(self, tick: int) -> KeyframePlace | None:
+    def keyframe_at(self, tick: int) -> KeyframeLocation | None:
         """The keyframe of this very tick."""
         return self.recording.keyframe_at(tick)
 
-    def snapshot(self, place: KeyframePlace) -> Snapshot:
+    def snapshot(self, place: KeyframeLocation) -> Snapshot:
         """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
         return self.recording.snapshot(place)
 
@@ -215,7 +216,7 @@ class Tape:
         """
         found = []
         for block in self.recording.believing_index(lambda: optional_blocks(self.segments)):
-            if block.entry.kind == Kind.TELEMETRY:
+            if block.entry.kind == BlockKind.TELEMETRY:
                 try:
                     found.append(decode_telemetry(block.payload(), block.entry.offset))
                 except (CorruptError, TornError):
@@ -289,11 +290,6 @@ class Tape:
         self.assembled = self._files.assemble_again(believe_index=False)
         self.recording = self.assembled.recording
         return _entries_of(before) != _entries_of(self.recording)
-
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import tape_html  # noqa: PLC0415 - only notebooks ask for it
-
-        return tape_html(self)
 
     # --- closing
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
-from recorder.format.recording.recording import KeyframePlace
+from recorder.format.segments.block_location import KeyframeLocation
 from recorder.processes.fork_pool import run_forked
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -31,7 +31,7 @@ class Interval:
         final_tick: the last tick that is compared: the next keyframe's, or the last of the tape.
     """
 
-    place: KeyframePlace
+    place: KeyframeLocation
     final_tick: int
 
 

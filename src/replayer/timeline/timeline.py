@@ -19,6 +19,7 @@ import attrs
 from recorder.errors import DesyncError, MissingTickError, RecordingError
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import find_desync
+from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.episodes import Episode, find_episodes
@@ -27,11 +28,11 @@ from sim.kernel.simulation import inner_of
 from sim.kernel.state import Snapshot, State
 
 if TYPE_CHECKING:
-    from replayer.timeline.verify import Report
+    from replayer.timeline.verify import VerificationReport
 
 
 @attrs.frozen
-class SeekReport:
+class SeekReport(RenderedAsHtml):
     """How a seek went.
 
     Attributes:
@@ -50,13 +51,8 @@ class SeekReport:
     milliseconds: float
     applied_ticks: int = 0
 
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import seek_html  # noqa: PLC0415 - only notebooks ask for it
 
-        return seek_html(self)
-
-
-class Timeline:
+class Timeline(RenderedAsHtml):
     """A recording that can be entered at any tick; a context manager.
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of them, negative ticks count from the
@@ -137,11 +133,6 @@ class Timeline:
         where = f", at tick {self.tick}" if self.tick is not None else ""
         return f"<Timeline of {os.fspath(self.tape.path)}: {ticks}{where}>"
 
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import timeline_html  # noqa: PLC0415 - only notebooks ask for it
-
-        return timeline_html(self)
-
     # --- moving
 
     def seek(
@@ -221,7 +212,7 @@ class Timeline:
 
     # --- checking
 
-    def verify(self, jobs: int = 1, progress: Progress | None = None) -> Report:
+    def verify(self, jobs: int = 1, progress: Progress | None = None) -> VerificationReport:
         """Re-simulate every interval and compare every hash; see verify.verify_tape for the rest."""
         from replayer.timeline.verify import verify_tape  # noqa: PLC0415 - it opens timelines itself
 

@@ -15,6 +15,7 @@ from replayer.desync.cause_tests import with_causes
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
 from replayer.desync.isolated_rerun import earlier_hash
+from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.seal_check import check_seals
@@ -43,7 +44,7 @@ class Unreached:
 
 
 @attrs.frozen(eq=False)
-class Report:
+class VerificationReport(RenderedAsHtml):
     """What a verification found.
 
     Attributes:
@@ -73,11 +74,6 @@ class Report:
         """Every tick that was kept was re-simulated to its recorded hash, and no block is damaged."""
         return self.first_bad is None and not self.problems and not self.unreached
 
-    def _repr_html_(self) -> str:
-        from replayer.report.notebook import report_html  # noqa: PLC0415 - only notebooks ask for it
-
-        return report_html(self)
-
 
 def verify_tape(
     path: str | os.PathLike[str],
@@ -86,7 +82,7 @@ def verify_tape(
     jobs: int = 1,
     progress: Progress | None = None,
     dump_folder: Path | None = None,
-) -> Report:
+) -> VerificationReport:
     """Verify a whole tape; stops simulating after the first bad tick.
 
     jobs: processes. dump_folder: where to write a dump of the first bad tick; None writes none.
@@ -100,7 +96,9 @@ def verify_tape(
         ]
         problems += tape.check_blocks()
         if not tape.keyframes:
-            return Report("corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None)
+            return VerificationReport(
+                "corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None
+            )
         make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
         tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
@@ -114,7 +112,7 @@ def verify_tape(
         problems += tally.problems(problems)
         problems += _log_problems(tape)
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
-        return Report(
+        return VerificationReport(
             "corrupt" if problems else tape.status,
             tally.proved_ticks,
             tally.tick_count,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sim.adapters.capture.captured_state import CapturedWarning
-    from sim.adapters.interface.adapt import adapt
+    from sim.adapters.find_adapter import adapt
     from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, NotCapturedError
     from sim.adapters.interface.capture_report import Part, Report
     from sim.adapters.plain_object.adapter import Fields, fields
@@ -32,7 +32,7 @@ _LATER = {  # Imported when they are first asked for: whoever reads a tape needs
     "NotCapturedError": "sim.adapters.interface.adapter_registry",
     "Part": "sim.adapters.interface.capture_report",
     "Report": "sim.adapters.interface.capture_report",
-    "adapt": "sim.adapters.interface.adapt",
+    "adapt": "sim.adapters.find_adapter",
     "fields": "sim.adapters.plain_object.adapter",
 }
 

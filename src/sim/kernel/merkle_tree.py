@@ -21,7 +21,7 @@ Ask = Callable[[int, Sequence[int]], Sequence[bytes]]  # From a level and number
 
 
 @attrs.frozen
-class HashTree:
+class MerkleTree:
     """The hashes of one state.
 
     Attributes:
@@ -75,10 +75,10 @@ def _levels_over(leaves: list[bytes]) -> list[list[bytes]]:
     return levels
 
 
-def find_differing_leaves(tree: HashTree, ask: Ask) -> tuple[list[int], int]:
+def find_differing_leaves(tree: MerkleTree, ask: Ask) -> tuple[list[int], int]:
     """The numbers of the leaves that differ from another tree of the same shape, and how many exchanges it took.
 
-    ask: the other side's HashTree.ask.
+    ask: the other side's MerkleTree.ask.
     """
     level, exchanges = len(tree.levels) - 1, 0
     suspects = [0]

@@ -18,8 +18,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.changes.row_changes import ChangeMarks, MarkTaker, comparable
 from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
+from sim.kernel.marks import ChangeMarks, MarkTaker, comparable
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 
 Array = npt.NDArray[Any]

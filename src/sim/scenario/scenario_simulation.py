@@ -31,14 +31,14 @@ from sim.scenario.config.feasibility import ensure_possible, own_properties
 from sim.scenario.config.network import Network
 from sim.scenario.config.scenario import ScenarioConfig
 from sim.scenario.config.surroundings import Environment
-from sim.scenario.message_seam import InputRoles, MessageRoles, fit_execution, roles_of
+from sim.scenario.message_interface import InputRoles, MessageRoles, fit_execution, roles_of
 from sim.scenario.middleware.adversary import AdversaryProgram, message_facts
-from sim.scenario.middleware.draws import Chances
+from sim.scenario.middleware.draws import ScenarioDraws
 from sim.scenario.middleware.monitors import Look, Monitors, PropertyFunction, distance_to_equilibrium
-from sim.scenario.middleware.network import NetworkStage, UnderWay
+from sim.scenario.middleware.network import InFlightMessages, NetworkStage
 from sim.scenario.middleware.reconfiguration import Reconfigurations
 from sim.scenario.middleware.surroundings import Surroundings
-from sim.scenario.middleware.triggers import Round
+from sim.scenario.middleware.triggers import ScenarioRound
 
 CLOCK = f"{BESIDE}clock"  # The tick, and how many messages a world without messages of its own has been sent.
 HEARD_KINDS = {"sent", "received", "opened", "closed", "invoked", "halted", "faulted"}
@@ -82,7 +82,7 @@ class ScenarioSimulation:
         ensure_possible(config, inner_of(self.inner), self.roles)
         self._looked_at = frozenset(self.roles)
         fit_execution(inner_of(self.inner), config.execution)
-        self._seams: MessageRoles | InputRoles = self._make_seams()
+        self._interface: MessageRoles | InputRoles = self._make_interface()
         self._make_parts({**own_properties(inner_of(self.inner)), **(functions or {})})
         self._property_kinds = frozenset(one.kind for one in config.properties)
         self._events: list[Event] = []
@@ -97,19 +97,19 @@ class ScenarioSimulation:
 
     # --- how it is put together
 
-    def _make_seams(self) -> MessageRoles | InputRoles:
+    def _make_interface(self) -> MessageRoles | InputRoles:
         if hasattr(inner_of(self.inner), "router"):
             return MessageRoles(inner_of(self.inner))
         return InputRoles(self.inner, self.roles, self.config, self._next_number)
 
     def _make_parts(self, functions: Mapping[str, PropertyFunction]) -> None:
-        config, chances = self.config, Chances(self.config.seed)
+        config, chances = self.config, ScenarioDraws(self.config.seed)
         self._adversaries = AdversaryProgram(config.adversaries, chances)
         self._network = NetworkStage(config.network or Network(), chances)
         self._changes = Reconfigurations(config.reconfigurations, chances)
         self._surroundings = Surroundings(config.environment or Environment())
         self._monitors = Monitors(config.properties, functions)
-        self._held, self._under_way = UnderWay(), UnderWay()
+        self._held, self._under_way = InFlightMessages(), InFlightMessages()
         self._heard: list[list[str]] = []
         self._parts: dict[str, Any] = {  # What lies in the state's blobs, by name.
             "adversaries": self._adversaries,
@@ -136,7 +136,7 @@ class ScenarioSimulation:
         own = getattr(self.inner, "phases", None)
 
         def wrapped(phase: Phase) -> Phase:
-            return attrs.evolve(phase, run=lambda _: phase.run(self._seams.world_inputs))
+            return attrs.evolve(phase, run=lambda _: phase.run(self._interface.world_inputs))
 
         world = [wrapped(phase) for phase in own] if own else [Phase("world", self._step_world)]
         return (Phase("before_world", self._before), *world, Phase("after_world", self._after))
@@ -153,14 +153,14 @@ class ScenarioSimulation:
 
     def _step_world(self, _: Any) -> None:
         step: Callable[[Any], Any] = self.inner.step
-        self._result = step(self._seams.world_inputs)
+        self._result = step(self._interface.world_inputs)
 
     # --- the round
 
     def step(self, inputs: Any) -> Any:
         """One round; returns what the world's step returned.
 
-        inputs: what the roles send, see message_seam.py, or what a world with messages is given. Raises ValueError if they
+        inputs: what the roles send, see message_interface.py, or what a world with messages is given. Raises ValueError if they
         have another form; nothing has happened then.
         """
         self._result = None
@@ -187,10 +187,10 @@ class ScenarioSimulation:
         return number
 
     def _before(self, inputs: Any) -> None:
-        self._seams.take_inputs(inputs)
+        self._interface.take_inputs(inputs)
         self._events, self._during = [], []
         tick, events = self.tick + 1, self._events
-        now = Round(tick, {(kind, role) for kind, role in self._heard})
+        now = ScenarioRound(tick, {(kind, role) for kind, role in self._heard})
         self._surroundings.begin_round()
         self._changes.begin_round(now, self._network, (self._held, self._under_way), self.roles, events)
         self._adversaries.begin_round(now, events)
@@ -201,16 +201,16 @@ class ScenarioSimulation:
         for message in self._under_way.take_due(tick):
             self._arrive(message, tick)
         paused = self._adversaries.crashed | self._changes.busy
-        self._seams.begin_step(paused, lambda message: self._route(message, tick), events)
+        self._interface.begin_step(paused, lambda message: self._route(message, tick), events)
 
     def _arrive(self, message: Message, tick: int) -> None:
         """Put a late message into the receiver's buffer; one that is full is tried again in the next round.
 
         There is none for what reconfigurations have given to roles that the world lets send or get nothing of the kind.
         """
-        if not self._seams.has_channel(message):
+        if not self._interface.has_channel(message):
             self._events.append({"kind": "undeliverable", **message_facts(message)})
-        elif not self._seams.deliver(message):
+        elif not self._interface.deliver(message):
             self._events.append({"kind": "retried", **message_facts(message)})
             self._under_way.add(message, tick + 1)
 
@@ -230,7 +230,7 @@ class ScenarioSimulation:
             self._held.add(found.message, tick + found.delay_ticks)
             return None
         passed = self._through_network(found.message, tick, events)
-        if passed is not None and sender != message.sender and self._seams.has_channels:
+        if passed is not None and sender != message.sender and self._interface.has_channels:
             # It is not what the world has just made sure of that there is room for.
             self._under_way.add(passed, tick + 1)
             events.append({"kind": "under_way", **message_facts(passed), "ticks": 1})
@@ -249,7 +249,7 @@ class ScenarioSimulation:
 
     def _after(self, _: Any) -> None:
         tick, events = self.tick + 1, self._events
-        events += self._seams.end_step()
+        events += self._interface.end_step()
         events += self._during
         self.state.set(CLOCK, 0, tick)
         self._sample(tick)
@@ -262,7 +262,7 @@ class ScenarioSimulation:
 
     def _sample(self, tick: int) -> None:
         for role in self.roles:
-            values = self._seams.sample(role)
+            values = self._interface.sample(role)
             self._events.append({"kind": "sample", "step": tick, "role": role, "values": values})
 
     def _look(self, tick: int) -> Look:
@@ -270,12 +270,12 @@ class ScenarioSimulation:
         figures: dict[str, int | float] = {}
         if self._property_kinds & {"always", "liveness", "function"}:
             in_flight = len(self._held) + len(self._under_way)
-            figures = {"tick": tick, "buffered": self._seams.buffered_count(), "in_flight": in_flight}
+            figures = {"tick": tick, "buffered": self._interface.buffered_count(), "in_flight": in_flight}
             figures["distance_to_equilibrium"] = distance_to_equilibrium(samples)
             telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self, "telemetry", None)
             figures |= telemetry() if telemetry is not None else {}
-        buffered = self._seams.buffered_by_session() if "buffer_bound" in self._property_kinds else {}
-        depths = self._seams.depths() if "type_monotonicity" in self._property_kinds else {}
+        buffered = self._interface.buffered_by_session() if "buffer_bound" in self._property_kinds else {}
+        depths = self._interface.depths() if "type_monotonicity" in self._property_kinds else {}
         return Look(tick, figures, samples, self._events, buffered, depths, self.state)
 
     # --- the state

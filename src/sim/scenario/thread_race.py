@@ -15,7 +15,7 @@ from typing import Any, Self
 from sim.scenario.config.scenario import Execution
 
 
-class RacedOrders:
+class RacedInputs:
     """Lets the roles of a world race in each round; a context manager, whose threads end with it."""
 
     def __init__(self, world: Any, roles: Sequence[str], execution: Execution) -> None:

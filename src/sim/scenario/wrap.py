@@ -9,7 +9,7 @@ from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import Simulation, as_simulation
 
 
-def restage(
+def wrap_scenario(
     simulation: Any, plain: Any, functions: Mapping[str, Callable[[Any], str | None]] | None = None
 ) -> Simulation:
     """A simulation with the scenario around it that was read as plain, if there is one and it is not there already.

@@ -19,10 +19,19 @@ import lz4.block
 import pytest
 
 from recorder import Recorder, RecordingError, UnsupportedVersionError
-from recorder.format.blocks.block import HEADER_BYTES, TAG, BlockHeader, Codec, Kind, decode_header, encode_header, pad
+from recorder.format.blocks.block import (
+    HEADER_BYTES,
+    TAG,
+    BlockHeader,
+    BlockKind,
+    Codec,
+    decode_header,
+    encode_header,
+    pad,
+)
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX
-from recorder.format.recording.assembly import Source, assemble
+from recorder.format.recording.assembly import SegmentInput, assemble
 from recorder.format.segments.contents_by_scan import scan_contents
 from recorder.format.segments.seal import encode_trailer
 from recorder.format.segments.segment_contents import NoTapeError
@@ -164,15 +173,17 @@ HEADER_FIELDS = {
 }
 
 
-ALL_KINDS = (Kind.META, Kind.FRAMES, Kind.FULL, Kind.DELTA, Kind.INDEX, Kind.END)
+ALL_KINDS = (BlockKind.META, BlockKind.FRAMES, BlockKind.FULL, BlockKind.DELTA, BlockKind.INDEX, BlockKind.END)
 
 
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("field", HEADER_FIELDS)
 @pytest.mark.parametrize(
-    "kinds", [(Kind.FRAMES, Kind.DELTA, Kind.END), pytest.param(ALL_KINDS, marks=pytest.mark.long)], ids=["some", "all"]
+    "kinds",
+    [(BlockKind.FRAMES, BlockKind.DELTA, BlockKind.END), pytest.param(ALL_KINDS, marks=pytest.mark.long)],
+    ids=["some", "all"],
 )
-def test_huge_figures_in_block_headers(tape: bytes, field: str, kinds: tuple[Kind, ...]) -> None:
+def test_huge_figures_in_block_headers(tape: bytes, field: str, kinds: tuple[BlockKind, ...]) -> None:
     """In a block of each of these kinds, each field at the values that are most likely to break something."""
     limit = (1 << HEADER_FIELDS[field]) - 1
     values = {0, 1, limit, limit >> 1, (limit >> 1) + 1, 16384, 16385, BLOCK_RAW_BYTES_MAX, BLOCK_RAW_BYTES_MAX + 1}
@@ -321,4 +332,4 @@ def test_random_bytes_are_no_tape() -> None:
     for size in (0, 1, 63, 64, 100, 5000):
         data = chance.randbytes(size)
         with pytest.raises((NoTapeError, RecordingError)):
-            assemble([Source(0, lambda offset, count, data=data: data[offset : offset + count], size)])
+            assemble([SegmentInput(0, lambda offset, count, data=data: data[offset : offset + count], size)])

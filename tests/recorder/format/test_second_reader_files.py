@@ -15,7 +15,7 @@ import pytest
 
 import recorder
 from recorder import Recorder
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer.repair.repair import repair_tape
 
 from oracle.live_runs import Live, assert_agrees, assert_whole, look_at, record_live
@@ -99,7 +99,7 @@ def failing(calls: set[int], real: Callable[..., Any]) -> Callable[..., Any]:
     """A method that raises OSError at these of its calls, counted from 1."""
     count = [0]
 
-    def method(self: LogFile, *arguments: Any) -> Any:
+    def method(self: TapeFile, *arguments: Any) -> Any:
         count[0] += 1
         if count[0] in calls:
             raise OSError(errno.EIO, "Input/output error")
@@ -119,8 +119,8 @@ def test_a_segment_that_takes_over_from_one_that_failed(
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     path, inputs = tmp_path / "run.tape", [None] * 12
     if method == "append":  # Of a failed append nothing can be taken back either.
-        monkeypatch.setattr(LogFile, "truncate", failing({1, 2, 3}, LogFile.truncate))
-    monkeypatch.setattr(LogFile, method, failing({call}, getattr(LogFile, method)))
+        monkeypatch.setattr(TapeFile, "truncate", failing({1, 2, 3}, TapeFile.truncate))
+    monkeypatch.setattr(TapeFile, method, failing({call}, getattr(TapeFile, method)))
     try:
         live = record_live(path, Walkers(), inputs, **{"keyframe_interval_ticks": 2, "sync": "block"} | settings)
     except OSError:

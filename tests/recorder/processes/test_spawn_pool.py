@@ -22,7 +22,7 @@ from recorder.scenarios.batch import Job, RunRecord, run_job, run_many
 from recorder.scenarios.batch_manifest import LINES_NAME
 from recorder.scenarios.sweep import Axis, run_batch, sweep_jobs
 from replayer import Tape
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from project_paths import SUPPORT
 
@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 import batch_work
 from recorder.scenarios.sweep import Axis, run_batch, sweep_jobs
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])

@@ -21,7 +21,7 @@ from replayer import Tape
 from replayer.timeline.verify import verify_tape
 from sim import UnknownWorldError
 from sim.kernel.registry import find_world
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from oracle.crashes import live_run, record_until
 from oracle.live_runs import assert_agrees
@@ -188,7 +188,7 @@ class Edited(Walkers):
     ("simulation", "changes", "error", "text"),
     [
         (Edited, "auto", DesyncError, "desync at tick 29"),
-        (Herd, "auto", TypeError, "other fields than the tape: .*grass"),
+        (Herd, "auto", TypeError, "different fields than the tape: .*grass"),
         (Walkers, "sometimes", ValueError, "changes='sometimes'"),
         (dict, "auto", TypeError, "dict is no simulation"),
         (lambda: None, "auto", TypeError, "small_worlds.Walkers"),

@@ -15,7 +15,7 @@ import pytest
 import recorder
 from recorder import CorruptError, Recorder, RecordingError
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from sim import Blob, Field, Schema, State, Table
 
@@ -126,21 +126,25 @@ class Fields:
 @pytest.mark.parametrize(
     ("recorded", "present", "text"),
     [
-        (Field("x", "i8", (20,)), Field("x", "i8", (21,)), "the simulation has x of 21 rows, the tape 20"),
-        (Field("x", "i8", (20,)), Field("x", "f8", (20,)), "the simulation has x of float64, the tape of int64"),
+        (Field("x", "i8", (20,)), Field("x", "i8", (21,)), r"x: expected shape \(20,\), got shape \(21,\)"),
+        (Field("x", "i8", (20,)), Field("x", "f8", (20,)), "x: expected int64, got float64"),
         (
             Field("x", "i8", (2, 3)),
             Field("x", "i8", (3, 2)),
-            r"the simulation has x of shape \(3, 2\), the tape \(2, 3",
+            r"x: expected shape \(2, 3\), got shape \(3, 2\)",
         ),
-        (Field("x", "i8"), Field("x", "i8", (1,)), r"the simulation has x of shape \(1,\), the tape \(\)"),
-        (Field("x", "u1", (256,)), Blob("x"), "the simulation has x in x, which grows, the tape of fixed size"),
+        (Field("x", "i8"), Field("x", "i8", (1,)), r"x: expected shape \(\), got shape \(1,\)"),
+        (Field("x", "u1", (256,)), Blob("x"), "x: expected a field, got a blob"),
         (
             Table("t", Field("x", "i8", (2,))),
             Table("t", Field("x", "i8", (3,))),
-            r"the simulation has t.x of shape \(3,\), the tape \(2,\)",
+            r"t.x: expected rows of shape \(2,\), got rows of shape \(3,\)",
         ),
-        (Field("x", "i8"), Field("y", "i8"), "the simulation has other fields than the tape: x, y"),
+        (
+            Field("x", "i8"),
+            Field("y", "i8"),
+            "the simulation has different fields than the tape: x: expected by the tape",
+        ),
     ],
 )
 def test_a_simulation_of_another_size_is_refused(tmp_path: Path, recorded: Any, present: Any, text: str) -> None:
@@ -186,17 +190,17 @@ def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.
     path, tail = torn
     sizes = []
 
-    def read_less(self: LogFile, offset: int, size: int) -> bytes:
+    def read_less(self: TapeFile, offset: int, size: int) -> bytes:
         sizes.append(size)
         return pread(self, offset, min(size, 300) if size <= 700 else size)
 
-    pread = LogFile.pread
+    pread = TapeFile.pread
     monkeypatch.setattr(RESUME, "PIECE_BYTES", 700)
     keep = RESUME._keep_aside
 
     def keep_and_watch(*arguments: Any) -> str | None:
         with monkeypatch.context() as patch:
-            patch.setattr(LogFile, "pread", read_less)
+            patch.setattr(TapeFile, "pread", read_less)
             return keep(*arguments)
 
     monkeypatch.setattr(RESUME, "_keep_aside", keep_and_watch)
@@ -228,7 +232,7 @@ def test_a_tail_that_cannot_be_kept_whole_is_not_cut_off(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(LogFile, "append", refuse)
+        patch.setattr(TapeFile, "append", refuse)
         with pytest.raises(OSError, match="No space left"):
             recorder.resume(path, Walkers())
     assert files_of(path.parent) == {"run.tape": before}

@@ -25,7 +25,7 @@ from recorder.scenarios.sweep import (
     sweep_jobs,
 )
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 TINY = """
 world = "meadow"

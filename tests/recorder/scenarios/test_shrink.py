@@ -11,8 +11,8 @@ from tiny_roles import Ring
 
 from recorder.scenarios.run_scenario import run_with_scenario
 from recorder.scenarios.shrink import Minimised, minimise, write_minimised
-from sim.scenario.config.load import load_scenario
 from sim.scenario.results.result import Violation
+from sim.scenario.scenario_file import load_scenario
 
 
 def trial(scenario: dict[str, Any], ticks: int) -> Violation | None:

@@ -14,8 +14,8 @@ import xxhash
 import recorder
 import replayer
 from recorder import Recorder
-from recorder.format.blocks.block import Kind
-from recorder.format.blocks.hash_chain import Linker
+from recorder.format.blocks.block import BlockKind
+from recorder.format.blocks.hash_chain import HashChain
 from replayer.commands.main import main
 from replayer.repair.repair import repair_tape
 from replayer.timeline.verify import verify_tape
@@ -92,7 +92,7 @@ def test_another_reader_gets_the_links(tmp_path: Path) -> None:
     names, offsets = list(keyframe.layout), {name: place[4] for name, place in keyframe.layout.items()}
     by_tick = defaultdict(list)
     for block in reader.blocks:
-        if block.kind == Kind.CHANGES:
+        if block.kind == BlockKind.CHANGES:
             for change in changes_of(block.payload):
                 by_tick[change[0]].append(change)
     arena, before, linked = bytearray(keyframe.arena), b"", 0
@@ -125,10 +125,10 @@ def test_literal_links() -> None:
     }
     told = bytes(8) + bytes([0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0])
     told += bytes([1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7])
-    assert Linker(state.layout).link(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
+    assert HashChain(state.layout).extend(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
     fields["a"] = np.zeros(0, np.uint32), np.zeros(0, "<u4")
     told = bytes(8) + bytes([1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7])
-    assert Linker(state.layout).link(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
+    assert HashChain(state.layout).extend(bytes(8), fields) == xxhash.xxh3_64_intdigest(told).to_bytes(8, "little")
 
 
 @pytest.mark.parametrize("slip", [2, 9, 30, 58, 60])
@@ -212,7 +212,7 @@ def test_lost_blocks_cost_no_tick_of_a_simulation_that_can_step(tmp_path: Path) 
     """What a lost block of changes leaves is proved by the links of the steps."""
     path, live = make_tape(tmp_path)
     data = path.read_bytes()
-    for block in [block for block in all_blocks(path) if block.kind == Kind.CHANGES]:
+    for block in [block for block in all_blocks(path) if block.kind == BlockKind.CHANGES]:
         path.write_bytes(destroy(data, block, "payload"))
         with replayer.open(path, Grid) as run:
             for tick in random.Random(block.first_tick).sample(range(TICKS + 1), 20):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from recorder import Recorder, RecordingWarning, WriterFailedError, resume
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from sim import Field, Schema, State
 
@@ -110,10 +110,10 @@ def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> Non
 INTERRUPTED = """
 import os, signal, sys, threading
 from recorder import Recorder
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from small_worlds import Walkers
 from waiting import wait_until
-fdatasync, is_syncing, is_released = LogFile.fdatasync, threading.Event(), threading.Event()
+fdatasync, is_syncing, is_released = TapeFile.fdatasync, threading.Event(), threading.Event()
 def held(self):
     is_syncing.set()
     is_released.wait()
@@ -127,7 +127,7 @@ tape = Recorder(sys.argv[1], Walkers(), durability=sys.argv[2])
 for tick in range(50):
     tape.step([[1, 1]])
 tape.flush()
-LogFile.fdatasync = held
+TapeFile.fdatasync = held
 threading.Thread(target=interrupt).start()
 try:
     tape.close({"reason": "first"})
@@ -176,7 +176,7 @@ def test_a_full_disk_at_the_end_is_told_as_what_it_is(tmp_path: Path, monkeypatc
     tape.flush()
     message = r"run\.tape: .*No space.*; all 900 ticks are on the tape, which is not sealed: make room and resume it$"
     with monkeypatch.context() as patched:
-        patched.setattr(LogFile, "append", no_space)
+        patched.setattr(TapeFile, "append", no_space)
         with pytest.raises(WriterFailedError, match=message):
             tape.close()
     with resume(path, Walkers()) as tape:

@@ -14,7 +14,7 @@ from recorder import Recorder
 from recorder.format.blocks.delta_keyframe import decode_delta, encode_delta
 from recorder.format.blocks.full_keyframe import apply_changes, gather_changes
 from recorder.storage.file_names import segment_numbers
-from recorder.writer.buffer_pool import Buffers
+from recorder.writer.buffer_pool import BufferPool
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 from sim.kernel.changes.row_changes import MarkedChanges
@@ -138,14 +138,14 @@ def test_few_rows_are_gathered_and_many_are_copied() -> None:
 def test_memory_is_used_again_and_nothing_in_it_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is given back is spoiled at once, as the next user would: no keyframe may still need it."""
 
-    def give(self: Buffers, buffer: np.ndarray[Any, Any]) -> None:
+    def give(self: BufferPool, buffer: np.ndarray[Any, Any]) -> None:
         given.append(len(buffer))
         buffer.flags.writeable = True
         buffer[:] = 0xA5  # Before it is given back: from then on it belongs to whoever takes it, maybe another thread.
         before(self, buffer)
 
-    before, given = Buffers.give, list[int]()
-    monkeypatch.setattr(Buffers, "give", give)
+    before, given = BufferPool.give, list[int]()
+    monkeypatch.setattr(BufferPool, "give", give)
     for settings in ({}, {"changes": "scan"}, {"mode": "changes"}, {"changes": "scan", "mode": "changes"}):
         path = tmp_path / "run.tape"
         live = arenas(path, Large, 24, keyframe_interval_ticks=2, full_every=3, **settings)
@@ -154,7 +154,7 @@ def test_memory_is_used_again_and_nothing_in_it_is_lost(tmp_path: Path, monkeypa
                 assert tape.snapshot(place).arena.tobytes() == live[place.tick], settings
         path.unlink()
     assert len(given) > 40
-    buffers = Buffers()
+    buffers = BufferPool()
     buffers.give(np.zeros(100, np.uint8))
     one = buffers.take(50)
     assert (len(one), len(buffers.take(100)), len(buffers.take(100))) == (50, 100, 100)

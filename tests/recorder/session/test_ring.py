@@ -17,7 +17,7 @@ import recorder
 import replayer
 from recorder import Recorder
 from recorder.storage.file_names import segment_numbers, segment_path
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from replayer.follow.tail import Damage, Ended, Frame, Missed, Tail
 from replayer.timeline.verify import verify_tape
@@ -146,9 +146,9 @@ def test_writing_out_refuses_what_it_cannot_do(tmp_path: Path, monkeypatch: pyte
     """A name that is taken, an outcome that is not plain, a full disk: nothing is left, the recording goes on."""
     path, taken = tmp_path / "run.tape", tmp_path / "taken.tape"
     taken.write_bytes(b"mine")
-    append = LogFile.append
+    append = TapeFile.append
 
-    def refuse(self: LogFile, data: bytes) -> None:
+    def refuse(self: TapeFile, data: bytes) -> None:
         if os.fstat(self.descriptor).st_ino == (tmp_path / "new.tape.part").stat().st_ino:
             raise OSError(errno.ENOSPC, "No space left on device")
         append(self, data)
@@ -165,7 +165,7 @@ def test_writing_out_refuses_what_it_cannot_do(tmp_path: Path, monkeypatch: pyte
             tape.write_out(tmp_path / "new.tape", {"when": object()})
         with pytest.raises(FileNotFoundError):
             tape.write_out(tmp_path / "no" / "such.tape")
-        monkeypatch.setattr(LogFile, "append", refuse)
+        monkeypatch.setattr(TapeFile, "append", refuse)
         with pytest.raises(OSError, match="No space left"):
             tape.write_out(tmp_path / "new.tape")
         monkeypatch.undo()

@@ -11,7 +11,7 @@ import pytest
 
 import replayer
 from recorder import Recorder
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from sim import Field, Schema, State
 
 from oracle.repair_runs import all_blocks
@@ -49,7 +49,7 @@ def recorded(path: Path, share: float, full_every: int, **settings: Any) -> list
     with replayer.open(path, Spreading) as run:
         for tick in range(INTERVAL, INTERVAL * KEYFRAMES, 7 * INTERVAL):
             assert run[tick].arena.tobytes() == live[tick - 1]
-    blocks = [block for block in all_blocks(path) if block.kind in (Kind.FULL, Kind.DELTA)]
+    blocks = [block for block in all_blocks(path) if block.kind in (BlockKind.FULL, BlockKind.DELTA)]
     return [(block.kind, block.stored) for block in blocks]
 
 
@@ -57,7 +57,7 @@ def recorded(path: Path, share: float, full_every: int, **settings: Any) -> list
 def test_a_full_keyframe_comes_when_the_deltas_have_grown(tmp_path: Path, changes: Any) -> None:
     """Their sum passes that of the full one by the last of them at most; with other distances there are more bytes."""
     found = recorded(tmp_path / "run.tape", 0.03, 1000, changes=changes)
-    fulls = [number for number, (kind, _) in enumerate(found) if kind == Kind.FULL]
+    fulls = [number for number, (kind, _) in enumerate(found) if kind == BlockKind.FULL]
     assert len(fulls) > 3
     for begin, end in pairwise(fulls):
         deltas = [size for _, size in found[begin + 1 : end]]
@@ -72,4 +72,4 @@ def test_a_full_keyframe_comes_when_the_deltas_have_grown(tmp_path: Path, change
 def test_else_one_in_so_many_is_full(tmp_path: Path, share: float, settings: Any) -> None:
     """Where little changes, and where equal runs have to give equal bytes."""
     found = recorded(tmp_path / "run.tape", share, 6, **settings)
-    assert [kind == Kind.FULL for kind, _ in found] == [number % 6 == 0 for number in range(KEYFRAMES + 1)]
+    assert [kind == BlockKind.FULL for kind, _ in found] == [number % 6 == 0 for number in range(KEYFRAMES + 1)]

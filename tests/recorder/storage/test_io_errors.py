@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recorder import Recorder, RecordingWarning, WriterFailedError
-from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError
 from sim import Field, Schema, State
 
@@ -54,7 +54,7 @@ TRUTH = truth()
 def read(files: MemoryFiles) -> Assembled | None:
     """The tape in these files; None if there is not one sound block."""
     sources = [
-        Source(number, lambda offset, size, data=bytes(data): data[offset : offset + size], len(data))
+        SegmentInput(number, lambda offset, size, data=bytes(data): data[offset : offset + size], len(data))
         for number, data in sorted(files.segments.items())
     ]
     try:
@@ -93,7 +93,7 @@ def run(files: MemoryFiles, monkeypatch: pytest.MonkeyPatch, **settings: Any) ->
             for tick in range(1, TICKS + 1):
                 tape.step(tick)
                 if tick % 10 == 0 and settings.get("on_error") != "raise":
-                    tape._writer.wait_until(lambda: tape._writer._handover.is_done)  # Let the thread meet the failure.
+                    tape._writer.wait_until(lambda: tape._writer._handoff.is_done)  # Let the thread meet the failure.
             tape.close()
         except (OSError, WriterFailedError) as error:
             raised = error
@@ -221,7 +221,7 @@ def test_what_memory_cannot_hold_is_written_down(monkeypatch: pytest.MonkeyPatch
                 tape.flush()
             tape.step(tick)
             if tick % 3 == 0:
-                tape._writer.wait_until(lambda: tape._writer._handover.is_done)
+                tape._writer.wait_until(lambda: tape._writer._handoff.is_done)
         tape.close()
     assembled = read(files)
     assert assembled is not None

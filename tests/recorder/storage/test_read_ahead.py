@@ -13,9 +13,9 @@ import pytest
 import replayer
 from recorder import Recorder
 from recorder.errors import CorruptError
-from recorder.format.copier import Alone
+from recorder.format.copier import Copier
 from recorder.storage.parallel_copy import COPY_BYTES_MIN, copy_side_by_side
-from recorder.storage.read_ahead import AHEAD_BYTES_MIN, PIECES_AHEAD, SecondThread
+from recorder.storage.read_ahead import AHEAD_BYTES_MIN, PIECES_AHEAD, ThreadedCopier
 from sim import Field, Schema, State
 
 ENOUGH = AHEAD_BYTES_MIN
@@ -30,8 +30,8 @@ def no_thread_stays() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("size", [0, 1, COPY_BYTES_MIN - 1, COPY_BYTES_MIN, COPY_BYTES_MIN + 1])
-@pytest.mark.parametrize("aside", [Alone(), SecondThread()])
-def test_copies(aside: Alone, size: int) -> None:
+@pytest.mark.parametrize("aside", [Copier(), ThreadedCopier()])
+def test_copies(aside: Copier, size: int) -> None:
     """Both halves, in memory of their own."""
     arena = np.arange(size, dtype=np.uint32).astype(np.uint8)
     copy = aside.copy_of(arena)
@@ -64,7 +64,7 @@ def _refuse(_: threading.Thread) -> None:
 def test_pieces_come_in_order(count: int, size: int) -> None:
     """However many, and however large."""
     pieces = [bytes([number]) for number in range(count)]
-    assert list(SecondThread().ahead(iter(pieces), size)) == pieces
+    assert list(ThreadedCopier().ahead(iter(pieces), size)) == pieces
 
 
 def test_pieces_are_made_before_they_are_asked_for() -> None:
@@ -79,7 +79,7 @@ def test_pieces_are_made_before_they_are_asked_for() -> None:
                 full.set()
             yield b"piece"
 
-    coming = SecondThread().ahead(make(), ENOUGH)
+    coming = ThreadedCopier().ahead(make(), ENOUGH)
     assert next(coming) == b"piece"
     assert full.wait(10)
     assert len(made) == PIECES_AHEAD + 2
@@ -94,7 +94,7 @@ def test_what_making_them_raises_comes_in_its_place(good: int) -> None:
         yield from [b"piece"] * good
         raise CorruptError(7, "not a block")
 
-    coming, found = SecondThread().ahead(make(), ENOUGH), []
+    coming, found = ThreadedCopier().ahead(make(), ENOUGH), []
     with pytest.raises(CorruptError, match="not a block"):
         found.extend(coming)
     assert found == [b"piece"] * good
@@ -104,7 +104,7 @@ def test_without_a_thread_it_reads_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     """Where the system has none left, and at the end of a program."""
     monkeypatch.setattr(threading.Thread, "start", _refuse)
     pieces = [bytes([number]) for number in range(20)]
-    assert list(SecondThread().ahead(iter(pieces), ENOUGH)) == pieces
+    assert list(ThreadedCopier().ahead(iter(pieces), ENOUGH)) == pieces
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, CorruptError(5, "no")], ids=["Ctrl-C", "corrupt"])
@@ -154,9 +154,9 @@ def test_a_damaged_large_keyframe_is_refused(tmp_path: Path) -> None:
         at = place.entry.offset + int(share * (place.end_offset - place.entry.offset))
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
         told = []
-        for aside in (Alone(), SecondThread()):
+        for aside in (Copier(), ThreadedCopier()):
             with replayer.Tape(path, mode="salvage") as tape:
-                tape.recording.aside = aside
+                tape.recording.copier = aside
                 with pytest.raises(CorruptError) as caught:
                     tape.snapshot(place)
                 told.append(str(caught.value))

@@ -13,9 +13,9 @@ from waiting import wait_until
 
 import recorder.writer.journal
 from recorder import Recorder
-from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.storage.file_names import segment_numbers
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 
 from oracle.fake_files import FailingFiles, MemoryFiles, use_files
@@ -45,7 +45,7 @@ def step_to(tape: Recorder, tick: int) -> None:
 def read(files: MemoryFiles) -> Assembled:
     """The tape in these files."""
     sources = [
-        Source(number, lambda offset, size, data=bytes(data): data[offset : offset + size], len(data))
+        SegmentInput(number, lambda offset, size, data=bytes(data): data[offset : offset + size], len(data))
         for number, data in sorted(files.segments.items())
     ]
     return assemble(sources)
@@ -66,7 +66,7 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
     with pytest.raises(recorder.WriterFailedError):
         tape.flush()
     step_to(tape, 40)
-    wait_until(lambda: tape._writer._dropping_from is not None and tape._writer._handover.is_done)
+    wait_until(lambda: tape._writer._dropping_from is not None and tape._writer._handoff.is_done)
     assert tape._journal._suspended
     files.recover()
     wait_until(lambda: not tape._writer.failing)
@@ -97,7 +97,7 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
     assert len(files.segments) == 1
     refuse(files)
     step_to(tape, 20)  # The append of its frame fails, and then there is no room for the keyframe.
-    wait_until(lambda: tape._writer.failing and tape._writer._handover.is_done)
+    wait_until(lambda: tape._writer.failing and tape._writer._handoff.is_done)
     files.recover()
     wait_until(lambda: not tape._writer.failing)
     assert tape.statistics().writer.dropped == []
@@ -116,15 +116,15 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
 def test_given_up_segments_are_closed_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Syncs that fail again and again cost a file each on the disk, and no open file."""
     failing = True
-    fdatasync = LogFile.fdatasync
+    fdatasync = TapeFile.fdatasync
 
-    def fail(self: LogFile) -> None:
+    def fail(self: TapeFile) -> None:
         if failing and (sync_count := next(counter)) % 2:
             raise OSError(5, f"Input/output error {sync_count}")
         fdatasync(self)
 
     counter = itertools.count()
-    monkeypatch.setattr(LogFile, "fdatasync", fail)
+    monkeypatch.setattr(TapeFile, "fdatasync", fail)
     tape = Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_ticks=10, split=2000)
     for tick in range(1, 60):
         step_to(tape, tick)

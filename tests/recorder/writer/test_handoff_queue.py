@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recorder.writer import handoff_queue as handover
-from recorder.writer.handoff_queue import WAITING_BYTES_MAX, WAKE_BYTES, Handover
+from recorder.writer.handoff_queue import WAITING_BYTES_MAX, WAKE_BYTES, HandoffQueue
 from recorder.writer.jobs import Baseline, KeyframeJob
 from sim import Field, Schema, State
 
@@ -29,7 +29,7 @@ def never(_: Callable[[], bool]) -> None:
 )
 def test_it_is_woken_when_enough_waits(split_bytes: int | None, enough: int) -> None:
     """And again when as much has come since."""
-    queue = Handover(never, split_bytes)
+    queue = HandoffQueue(never, split_bytes)
     for _ in range(2):
         queue.put(bytes(enough))
         assert not queue._wake.is_set()
@@ -40,7 +40,7 @@ def test_it_is_woken_when_enough_waits(split_bytes: int | None, enough: int) -> 
 
 def test_a_new_file_wakes_it() -> None:
     """A ring drops an old one then, and should not keep much more than was asked for."""
-    queue = Handover(never)
+    queue = HandoffQueue(never)
     queue.put_keyframe(job(rotate=False))
     assert not queue._wake.is_set()
     queue.put_keyframe(job(rotate=True))
@@ -51,7 +51,7 @@ def test_keyframes_wake_it_before_there_is_no_room(monkeypatch: pytest.MonkeyPat
     """One that does not fit is left out, for no reason but that nobody has looked."""
     keyframe = job(rotate=False)
     monkeypatch.setattr(handover, "KEYFRAME_BYTES_MAX", 4 * keyframe.size_bytes)
-    queue = Handover(never)
+    queue = HandoffQueue(never)
     queue.put_keyframe(keyframe)
     assert not queue._wake.is_set()
     for count in range(2, 6):
@@ -66,7 +66,7 @@ def test_keyframes_wake_it_before_there_is_no_room(monkeypatch: pytest.MonkeyPat
 
 def test_in_order_and_counted() -> None:
     """What is taken counts as waiting until it is said to be dealt with."""
-    queue, keyframe = Handover(never), job(rotate=False)
+    queue, keyframe = HandoffQueue(never), job(rotate=False)
     assert queue.is_done
     queue.put(b"one")
     queue.put_keyframe(keyframe)
@@ -92,7 +92,7 @@ def test_when_too_much_waits_the_putter_does(monkeypatch: pytest.MonkeyPatch) ->
             queue.count_taken(len(queue._items.popleft()))  # type: ignore[arg-type]
         waited.append(queue.waiting_bytes)
 
-    queue = Handover(wait)
+    queue = HandoffQueue(wait)
     for _ in range(8):
         queue.put(bytes(WAKE_BYTES // 2 + 1))
     assert len(waited) == 2
@@ -103,7 +103,7 @@ def test_when_too_much_waits_the_putter_does(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_rest_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody need wake it."""
     monkeypatch.setattr(handover, "POLL_S", 0.001)
-    queue = Handover(never)
+    queue = HandoffQueue(never)
     resting = threading.Thread(target=queue.rest)
     resting.start()
     resting.join(10)

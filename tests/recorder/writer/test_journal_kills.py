@@ -11,7 +11,7 @@ import pytest
 
 import recorder.writer.journal
 from recorder import Recorder, RecordingWarning
-from recorder.format.recording.assembly import Source, assemble
+from recorder.format.recording.assembly import SegmentInput, assemble
 
 from oracle.fake_files import FailingFiles, GatedFiles, MemoryFiles, use_files
 from oracle.second_reader import FRAMES, Reader
@@ -44,7 +44,7 @@ def live_hashes(ticks: int) -> dict[int, int]:
 def ticks_on_disk(segments: dict[int, bytes], journal: bytes, live: dict[int, int]) -> int:
     """The last tick that is there after a kill; every one up to it is there, and right."""
     sources = [
-        Source(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
+        SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in sorted(segments.items())
     ]
     recording = assemble(sources, journal).recording
@@ -192,7 +192,7 @@ def test_a_journal_of_another_run_adds_nothing(monkeypatch: pytest.MonkeyPatch) 
     cut = data[: frames.offset]
 
     def opened(journal: bytes) -> Any:
-        return assemble([Source(0, lambda offset, size: cut[offset : offset + size], len(cut))], journal)
+        return assemble([SegmentInput(0, lambda offset, size: cut[offset : offset + size], len(cut))], journal)
 
     assert [(opened(journal).recording.last_tick, opened(journal).damages) for journal in journals] == [
         (0, []),

@@ -15,7 +15,7 @@ import replayer
 from recorder import Recorder
 from replayer import Tape
 from sim.kernel.registry import Readable
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
 pytestmark = pytest.mark.share(0.3)

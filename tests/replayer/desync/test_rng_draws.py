@@ -15,7 +15,8 @@ import pytest
 
 import replayer
 from recorder import Recorder
-from replayer.desync.rng_draws import compare_streams, count_draws, draws_between, finding_lines, ledger, streams_of
+from replayer.desync.rng_draws import compare_streams, count_draws, draws_between, finding_lines, streams_of
+from replayer.timeline.draw_ledger import ledger
 from replayer.timeline.verify import verify_tape
 from sim import Blob, Field, RandomStream, Schema, State
 

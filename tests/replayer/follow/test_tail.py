@@ -18,7 +18,7 @@ from recorder import Recorder
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
 from recorder.storage.file_names import segment_numbers, segment_path
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 
@@ -195,13 +195,13 @@ def test_a_segment_that_was_given_up_is_repeated_without_repeating_a_tick(
     """After a failed fsync the same blocks come again in the next file: readers see each tick and keyframe once."""
     count = 0
 
-    def fdatasync(_: LogFile) -> None:
+    def fdatasync(_: TapeFile) -> None:
         nonlocal count
         count += 1
         if count in {call, call + 5}:
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(LogFile, "fdatasync", fdatasync)
+    monkeypatch.setattr(TapeFile, "fdatasync", fdatasync)
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     path, sliced = folders
     record_walk(path)  # Each flush syncs several blocks.

@@ -13,7 +13,7 @@ from recorder import Recorder, UnreadableError
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
 from recorder.storage.file_names import segment_numbers, segment_path
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 
@@ -28,14 +28,14 @@ def test_dropped_ticks_are_missed_until_a_resumed_recording_has_them_after_all(
 ) -> None:
     """What a full disk cost is one Missed with the reason; dropped at the very end, the ticks come with the resuming."""
     path, refuses = tmp_path / "run.tape", [False]
-    append = LogFile.append
+    append = TapeFile.append
 
-    def append_or_refuse(self: LogFile, data: bytes) -> None:
+    def append_or_refuse(self: TapeFile, data: bytes) -> None:
         if refuses[0]:
             raise OSError(errno.ENOSPC, "No space left on device")
         append(self, data)
 
-    monkeypatch.setattr(LogFile, "append", append_or_refuse)
+    monkeypatch.setattr(TapeFile, "append", append_or_refuse)
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     monkeypatch.setattr("recorder.writer.writer.BACKLOG_BYTES_MAX", 0)
     tape = Recorder(path, Walkers(), keyframe_interval_ticks=5, durability="block")

@@ -33,14 +33,14 @@ def test_a_file_that_is_begun_anew_under_its_name(tmp_path: Path, monkeypatch: p
     """Two failed syncs in a row: what was in the second file is written again into another of that name."""
     path = tmp_path / "run.tape"
     disk_fails = False
-    sync = logfile.LogFile.fdatasync
+    sync = logfile.TapeFile.fdatasync
 
     def fdatasync(self: Any) -> None:
         if disk_fails:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         sync(self)
 
-    monkeypatch.setattr(logfile.LogFile, "fdatasync", fdatasync)
+    monkeypatch.setattr(logfile.TapeFile, "fdatasync", fdatasync)
     warnings.simplefilter("ignore")
     with Tail(_begin(path, tape := Recorder(path, Walkers(), sync="0.05s", keyframe_interval_ticks=50))) as tail:
         got = ticks(list(tail.poll()))

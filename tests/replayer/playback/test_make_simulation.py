@@ -13,7 +13,7 @@ from recorder.factory_spec import load_factory
 from replayer import Tape
 from replayer.playback.make_simulation import version_note
 from sim import find_world
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 
 def test_a_factory_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import replayer
 from recorder import MissingTickError, UnreadableError
-from recorder.storage.tape_files import LogFile
+from recorder.storage.tape_files import TapeFile
 from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.repair.repair import repair_tape
 from sim.kernel.registry import find_world
@@ -143,7 +143,7 @@ def test_a_first_keyframe_is_proved_by_the_ticks_up_to_the_next_one(recorded: An
 def test_a_simulation_with_other_fields_is_refused(recorded: Any) -> None:
     """Before anything is written."""
     path, *_ = recorded
-    with pytest.raises(UnfitSimulationError, match="other fields"):
+    with pytest.raises(UnfitSimulationError, match="different fields"):
         repair_tape(path, path.with_name("new.tape"), Herd)
     assert sorted(path.parent.iterdir()) == [path]
 
@@ -164,14 +164,14 @@ def test_a_target_that_exists_is_left_alone(recorded: Any) -> None:
 
 def calls_of_append(monkeypatch: pytest.MonkeyPatch, act: Any) -> list[int]:
     """Let act be called with the number of each append from now on, before it is done; the list grows with them."""
-    append, calls = LogFile.append, []
+    append, calls = TapeFile.append, []
 
-    def counted(self: LogFile, data: bytes) -> None:
+    def counted(self: TapeFile, data: bytes) -> None:
         calls.append(len(data))
         act(len(calls), self, data)
         append(self, data)
 
-    monkeypatch.setattr(LogFile, "append", counted)
+    monkeypatch.setattr(TapeFile, "append", counted)
     return calls
 
 
@@ -186,7 +186,7 @@ def test_a_repair_that_fails_leaves_nothing(recorded: Any, monkeypatch: pytest.M
     assert len(calls) > 10
     for k in range(1, len(calls) + 1):
 
-        def fail_at(call: int, file: LogFile, data: bytes, k: int = k) -> None:
+        def fail_at(call: int, file: TapeFile, data: bytes, k: int = k) -> None:
             if call == k:
                 os.write(file.descriptor, data[: len(data) // 2])
                 raise OSError(errno.ENOSPC, "No space left on device")

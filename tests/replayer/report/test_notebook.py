@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html.parser
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,20 @@ def test_a_tape_and_a_timeline(herd: Path) -> None:
         run.seek(30)
         assert "here" in text(run)
         assert "M319 18" in run._repr_html_()
+
+
+def test_what_renders_is_imported_when_something_is_shown(herd: Path) -> None:
+    """In a fresh process, which opens the tape and knows nothing of HTML until a notebook asks."""
+    program = f"""
+import sys
+from replayer.tape.tape import Tape
+with Tape({str(herd)!r}) as tape:
+    assert "replayer.report.notebook" not in sys.modules
+    print(tape._repr_html_())
+"""
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    with replayer.Tape(herd) as tape:
+        assert finished.stdout == f"{tape._repr_html_()}\n"
 
 
 def test_words_of_a_tape_are_shown_and_do_nothing(herd: Path, tmp_path: Path) -> None:

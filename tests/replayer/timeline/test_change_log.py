@@ -13,7 +13,7 @@ import recorder
 import replayer
 from recorder import Recorder
 from recorder.errors import MissingTickError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.storage.file_names import segment_numbers
 from replayer.commands.main import main
@@ -102,7 +102,7 @@ def test_another_reader_gets_the_live_states(tmp_path: Path, make: Any) -> None:
     reader = Reader(path.read_bytes())
     by_tick = defaultdict(list)
     for block in reader.blocks:
-        if block.kind == Kind.CHANGES:
+        if block.kind == BlockKind.CHANGES:
             for change in changes_of(block.payload):
                 by_tick[change[0]].append(change)
     keyframes = {keyframe.tick: keyframe for keyframe in reader.keyframes()}
@@ -150,7 +150,7 @@ def test_a_lost_block_costs_no_tick_of_a_simulation_that_can_step(tmp_path: Path
     made = {"keyframe_interval_ticks": 9, "full_every": 2, "mode": "changes"}
     live = record(path, Walkers(), inputs_for(Walkers), **made)
     data = path.read_bytes()
-    blocks = [block for block in all_blocks(path) if block.kind == Kind.CHANGES]
+    blocks = [block for block in all_blocks(path) if block.kind == BlockKind.CHANGES]
     assert len(blocks) == 7
     for block in blocks:
         path.write_bytes(destroy(data, block, "payload"))
@@ -236,7 +236,7 @@ def test_a_ring_and_what_is_written_out_of_it(tmp_path: Path) -> None:
         tape.write_out(out)
     assert len(segment_numbers(path)) > 1
     data = bytearray(out.read_bytes())
-    keyframe = [block for block in all_blocks(out) if block.kind in (Kind.FULL, Kind.DELTA)][2]
+    keyframe = [block for block in all_blocks(out) if block.kind in (BlockKind.FULL, BlockKind.DELTA)][2]
     out_damaged = tmp_path / "damaged.tape"
     out_damaged.write_bytes(destroy(bytes(data), keyframe, "payload"))
     repair_tape(out_damaged, mended, Herd)
@@ -260,7 +260,7 @@ def test_one_tick_may_change_more_than_a_block_holds(tmp_path: Path) -> None:
 
     path = tmp_path / "run.tape"
     live = record(path, Large(), [1, 2, 3, 4], mode="changes")
-    assert len([block for block in all_blocks(path) if block.kind == Kind.CHANGES]) > 4
+    assert len([block for block in all_blocks(path) if block.kind == BlockKind.CHANGES]) > 4
     with replayer.open(path) as run:
         for tick in (3, 1, 4, 2):
             assert run[tick].arena.tobytes() == live[tick]

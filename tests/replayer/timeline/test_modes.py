@@ -8,7 +8,7 @@ import pytest
 
 import replayer
 from recorder import CorruptError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 
 from small_worlds import Walkers, record
 
@@ -27,7 +27,7 @@ def tape_path(tmp_path: Path) -> Path:
 def damage_second_frames(path: Path) -> tuple[int, int]:
     """Destroy a block of frames in the first file; its first and last tick."""
     with replayer.Tape(path) as tape:
-        frames = [entry for entry in tape.segments[0].contents.entries if entry.kind == Kind.FRAMES][1]
+        frames = [entry for entry in tape.segments[0].contents.entries if entry.kind == BlockKind.FRAMES][1]
     data = bytearray(path.read_bytes())
     data[frames.offset + 10] ^= 1
     path.write_bytes(data)

@@ -12,7 +12,7 @@ import pytest
 
 import replayer
 from recorder import CorruptError, DesyncError, MissingTickError
-from recorder.format.blocks.block import HEADER_BYTES, Kind
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim import Field, Schema, State, UnknownWorldError
 
@@ -187,7 +187,7 @@ def test_a_damaged_frame_block_costs_only_its_interval(recorded: Any) -> None:
     """Ticks after the next keyframe are still there; those behind the damage raise CorruptError."""
     path, factory, live = recorded
     with replayer.Tape(path) as tape:
-        block = [e for e in tape.segments[0].contents.entries if e.kind == Kind.FRAMES][2]
+        block = [e for e in tape.segments[0].contents.entries if e.kind == BlockKind.FRAMES][2]
         assert (block.first_tick, block.final_tick) == (15, 21)
     flip(path, block.offset + HEADER_BYTES)
     with replayer.open(path, factory) as run:
@@ -304,7 +304,7 @@ def test_a_world_with_other_fields_is_refused(tmp_path: Path) -> None:
 
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for("walkers"))
-    with replayer.open(path, Other) as run, pytest.raises(UnfitSimulationError, match="x <i4 only present, x <i8 only"):
+    with replayer.open(path, Other) as run, pytest.raises(UnfitSimulationError, match="x: expected int64, got int32"):
         run.seek(3)
     with replayer.open(path, dict) as run, pytest.raises(UnfitSimulationError, match="dict is no simulation"):
         run.seek(3)

@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 import replayer
-from recorder.format.blocks.block import HEADER_BYTES, Kind, decode_header, encode_header, pad
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind, decode_header, encode_header, pad
 from replayer.timeline.verify import verify_tape
 
 from small_worlds import Walkers, record
@@ -72,7 +72,7 @@ def rewrite_frames(path: Path, tick: int, change: Any) -> None:
     """Change one frame on a tape and mend all checksums of its block, as a careful forger would."""
     with replayer.Tape(path) as tape:
         (segment,) = tape.segments
-        blocks = [e for e in segment.contents.entries if e.kind == Kind.FRAMES]
+        blocks = [e for e in segment.contents.entries if e.kind == BlockKind.FRAMES]
         entry = next(e for e in blocks if e.first_tick <= tick <= e.final_tick)
         payload = segment.joined(entry, 0)
     data = bytearray(path.read_bytes())

@@ -19,7 +19,7 @@ import recorder
 import replayer
 import replayer.commands.main
 from recorder import DesyncError, Recorder, SimulationFailedError
-from recorder.format.blocks.block import HEADER_BYTES, Kind
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from recorder.processes.fork_pool import TELL_S
 from recorder.storage.file_names import segment_path
 from replayer.playback.make_simulation import UnfitSimulationError
@@ -69,7 +69,7 @@ def test_a_torn_block_is_no_corruption(path: Path) -> None:
     data = path.read_bytes()
     tape.close()
     path.write_bytes(data)
-    flip(path, Kind.FRAMES, 45)
+    flip(path, BlockKind.FRAMES, 45)
     report = verify_tape(path, Walkers)
 
     assert (report.status, report.problems, report.ok) == ("incomplete", [], False)
@@ -86,7 +86,7 @@ def test_the_interval_right_behind_the_damage_is_proved(path: Path) -> None:
     with Recorder(path, Walkers(), keyframe_interval_ticks=10) as tape:
         for _ in range(60):
             tape.step([])
-    flip(path, Kind.FRAMES, 25)
+    flip(path, BlockKind.FRAMES, 25)
     report = verify_tape(path, Walkers)
 
     assert (report.verified_ticks, report.tick_count, report.status) == (51, 61, "corrupt")
@@ -97,8 +97,8 @@ def test_the_file_behind_a_missing_one_is_proved_from_its_first_keyframe(path: P
     """Only the ticks of that file are not proved."""
     record(path, Walkers(), [[]] * 80, keyframe_interval_ticks=10, split=600, deterministic=True)
     with Tape(path) as tape:
-        ticks = [e.first_tick for e in tape.segments[2].contents.entries if e.kind == Kind.FRAMES]
-        finals = [e.final_tick for e in tape.segments[2].contents.entries if e.kind == Kind.FRAMES]
+        ticks = [e.first_tick for e in tape.segments[2].contents.entries if e.kind == BlockKind.FRAMES]
+        finals = [e.final_tick for e in tape.segments[2].contents.entries if e.kind == BlockKind.FRAMES]
     segment_path(path, 2).unlink()
     report = verify_tape(path, Walkers)
 
@@ -269,7 +269,11 @@ class Refusing(Saved):
             "Forgetful",
             "the step raised TypeError: Forgetful.step() takes 1 positional argument but 2 were given",
         ),
-        (Saved, "OtherSaved", "the simulation saves other fields than the tape has: grid only recorded"),
+        (
+            Saved,
+            "OtherSaved",
+            "the simulation has different fields than the tape: grid: expected by the tape, missing in the simulation",
+        ),
         (Saved, "Refusing", "load raised KeyError: 'grid' (test_verify_losses.py:"),
     ],
 )

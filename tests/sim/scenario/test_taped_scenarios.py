@@ -21,7 +21,7 @@ from recorder import Recorder
 from replayer.playback.rebuild_events import rebuild_events
 from sim.kernel.messages import Event
 from sim.kernel.plain_data import decode_plain, encode_plain
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 pytestmark = pytest.mark.share(0.3)
 

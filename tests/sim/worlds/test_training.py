@@ -10,7 +10,7 @@ import pytest
 from sim.kernel.fixed_point import ONE
 from sim.kernel.registry import ConfigError, find_world
 from sim.kernel.state import State
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.run.message_queues import read_buffers, write_buffers
 from sim.worlds.meadow import WORLD, Meadow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recorder.errors import MissingTickError, RecordingError
-from recorder.format.recording.assembly import Source, assemble
+from recorder.format.recording.assembly import SegmentInput, assemble
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.segment_contents import NoTapeError
 
@@ -19,7 +19,7 @@ def exhaust(segments: Sequence[bytes], journal: bytes = b"", *, believe_index: b
     any other exception gets through and is a defect.
     """
     sources = [
-        Source(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
+        SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in enumerate(segments)
     ]
     try:

@@ -9,7 +9,7 @@ import attrs
 
 from recorder import Recorder
 from recorder.errors import RecordingError
-from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError
 from sim import Field, Schema, State
 
@@ -145,7 +145,7 @@ def check_cut(
 def assembled_in(image: Image) -> Assembled:
     """The recording on such a disk. Raises RecordingError, NoTapeError if there is none."""
     sources = [
-        Source(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
+        SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in sorted(image.segments.items())
     ]
     if 0 not in image.segments:

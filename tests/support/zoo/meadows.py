@@ -12,7 +12,7 @@ import attrs
 
 import sim.worlds
 from sim.kernel.simulation import Phase
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import Meadow
 
 WORLDS = Path(sim.worlds.__path__[0])

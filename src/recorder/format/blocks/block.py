@@ -37,7 +37,7 @@ _PREFIX = struct.Struct("<4sI")
 assert _PREFIX.size + _HEADER.size == HEADER_BYTES
 
 
-class Kind(enum.IntEnum):
+class BlockKind(enum.IntEnum):
     """What a block holds. 0 is reserved: preallocated files are full of zeros."""
 
     META = 1
@@ -200,10 +200,14 @@ def pad(stored: bytes) -> bytes:
 def damaged(header: BlockHeader, what: str) -> CorruptError:
     """The error for a block whose header is sound and whose content is not."""
     try:
-        name = Kind(header.kind).name
+        name = BlockKind(header.kind).name
     except ValueError:
         name = f"kind {header.kind}"
-    ticks = (header.first_tick, header.final_tick) if header.kind in (Kind.FRAMES, Kind.FULL, Kind.DELTA) else None
+    ticks = (
+        (header.first_tick, header.final_tick)
+        if header.kind in (BlockKind.FRAMES, BlockKind.FULL, BlockKind.DELTA)
+        else None
+    )
     named = f"{name}, {ticks_text(ticks)}" if ticks is not None else name
     return CorruptError(header.offset, f"{what} ({named})", name, ticks)
 

@@ -39,7 +39,6 @@ import numpy.typing as npt
 from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import folded, shuffled, unfolded, unshuffled
 from recorder.format.limits import BLOCK_TICKS_MAX, KEYFRAME_RAW_BYTES_MAX
-from sim.kernel.changes.row_changes import word_bytes_of
 from sim.kernel.changes.tick_changes import (
     FieldWords,
     TickChanges,
@@ -47,6 +46,7 @@ from sim.kernel.changes.tick_changes import (
     ensure_words_can_be_numbered,
     flat_words,
 )
+from sim.kernel.marks import word_bytes_of
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot
 

@@ -20,7 +20,7 @@ from recorder.format.blocks.full_keyframe import (
     with_head,
 )
 from recorder.format.blocks.payload import Payload
-from sim.kernel.changes.row_changes import Rows, comparable, word_bytes_of
+from sim.kernel.marks import Rows, comparable, word_bytes_of
 from sim.kernel.schema import Slot
 from sim.kernel.state import Bytes, Snapshot, unset_arena, view_rows
 

@@ -41,7 +41,7 @@ from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import RUN_NUMBERS, pays, planes, shuffled_runs
 from recorder.format.blocks.payload import Payload
 from recorder.format.copier import copy_pairs
-from sim.kernel.changes.row_changes import Rows, comparable
+from sim.kernel.marks import Rows, comparable
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Bytes, Snapshot, make_arena, unset_arena, view_rows

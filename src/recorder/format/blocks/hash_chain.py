@@ -1,4 +1,4 @@
-"""Links: 64 bits that identify the state at a tick by what the tick has changed, and by the tick before.
+"""Chained hashes, or links: 64 bits that identify the state at a tick by what it changed and by the tick before.
 
 A link is the XXH3-64, seed 0, of what the frame of the tick before identifies its state by (8 bytes, see ``identity_of``;
 a link is one itself) and of the words that the tick has changed, field by field in the order of the arena, the fields
@@ -6,7 +6,7 @@ that have some only: number of the field among all, u32 | how many words, u32 | 
 little-endian. So a chain of links leads back to the last tick whose frame has the hash of the whole state.
 
 A hash of the whole state costs time with the size of the state, a link with what has changed: a tenth to a hundredth of
-it on large states. It stands for the state only together with the changes themselves, see log_walk.
+it on large states. It stands for the state only together with the changes themselves, see change_replay.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def identity_of(state_hash: int) -> bytes:
     return state_hash.to_bytes(LINK_BYTES, "little")
 
 
-class Linker:
+class HashChain:
     """Makes links of states of one layout."""
 
     def __init__(self, layout: Layout) -> None:
         self._fields = list(enumerate(layout.slots))
 
-    def link(self, before: bytes, fields: FieldWords) -> bytes:
+    def extend(self, before: bytes, fields: FieldWords) -> bytes:
         """The link of a tick that has changed these words; before: what identifies the tick before it, 8 bytes."""
         digest = xxhash.xxh3_64(before)
         for number, name in self._fields:

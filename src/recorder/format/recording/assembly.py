@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, TornError, UnsupportedVersionError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import marker_of
 from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.journal_bytes import decode_journal
@@ -33,7 +33,7 @@ _MISSING_NAMED_MAX = 10_000  # A forged file header may say that millions come b
 
 
 @attrs.frozen
-class Source:
+class SegmentInput:
     """A file that may be a segment.
 
     Attributes:
@@ -78,7 +78,7 @@ class Assembled:
         return "intact" if whole else "incomplete"
 
 
-def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: bool = True) -> Assembled:
+def assemble(sources: Sequence[SegmentInput], journal: bytes = b"", *, believe_index: bool = True) -> Assembled:
     """The recording in these files, given in the order of their numbers.
 
     Raises NoTapeError if none of them is a segment, UnsupportedVersionError for a newer format.
@@ -132,9 +132,11 @@ def assemble(sources: Sequence[Source], journal: bytes = b"", *, believe_index: 
     )
 
 
-def _read_all(sources: Sequence[Source], *, believe_index: bool) -> tuple[list[tuple[Source, Contents]], list[Damage]]:
+def _read_all(
+    sources: Sequence[SegmentInput], *, believe_index: bool
+) -> tuple[list[tuple[SegmentInput, Contents]], list[Damage]]:
     """The contents of each file, and a damage for each in which there is no sound block."""
-    found: list[tuple[Source, Contents]] = []
+    found: list[tuple[SegmentInput, Contents]] = []
     refused: list[Damage] = []
     for source in sources:
         try:
@@ -149,11 +151,11 @@ def _read_all(sources: Sequence[Source], *, believe_index: bool) -> tuple[list[t
     return found, refused
 
 
-def _hopped(source: Source, contents: Contents) -> Contents:
+def _hopped(source: SegmentInput, contents: Contents) -> Contents:
     return scan_contents(source.read, source.size_bytes) if contents.by_index else contents
 
 
-def _run_id(found: Sequence[tuple[Source, Contents]]) -> bytes:
+def _run_id(found: Sequence[tuple[SegmentInput, Contents]]) -> bytes:
     for _, contents in found:
         if contents.header is not None:
             return contents.header.run_id
@@ -162,7 +164,7 @@ def _run_id(found: Sequence[tuple[Source, Contents]]) -> bytes:
     return b""
 
 
-def _belongs(one: tuple[Source, Contents], run_id: bytes, *, alone: bool) -> bool:
+def _belongs(one: tuple[SegmentInput, Contents], run_id: bytes, *, alone: bool) -> bool:
     """Whether a file is what its name says; any segment may be opened alone."""
     source, contents = one
     anything = alone and source.number == 0
@@ -171,7 +173,7 @@ def _belongs(one: tuple[Source, Contents], run_id: bytes, *, alone: bool) -> boo
     return not run_id or contents.marker == marker_of(run_id, source.number) or anything
 
 
-def _first_meta(source: Source, contents: Contents) -> dict[str, Any]:
+def _first_meta(source: SegmentInput, contents: Contents) -> dict[str, Any]:
     """What the META at the start of a segment says, or its copy in END; empty if both are damaged."""
     copies = [contents.seal.meta] if contents.seal is not None else []
     if not copies or contents.header is None:
@@ -179,7 +181,7 @@ def _first_meta(source: Source, contents: Contents) -> dict[str, Any]:
         try:
             for part in segment.parts[:1]:
                 loaded = part.load()
-                row = next((n for n, kind in enumerate(loaded.columns["kind"]) if kind == Kind.META), None)
+                row = next((n for n, kind in enumerate(loaded.columns["kind"]) if kind == BlockKind.META), None)
                 if row is not None:
                     copies.append(segment.joined(loaded.entry(row), loaded.end_of(row)))
         except (CorruptError, TornError):
@@ -224,7 +226,9 @@ def _after(meta: dict[str, Any]) -> int | None:
     return None
 
 
-def _taken_over(own: Sequence[tuple[Source, Contents]], metas: Sequence[dict[str, Any]], place: int) -> int | None:
+def _taken_over(
+    own: Sequence[tuple[SegmentInput, Contents]], metas: Sequence[dict[str, Any]], place: int
+) -> int | None:
     """Up to where a segment counts, if the next one took over before its end."""
     source, contents = own[place]
     if place + 1 < len(own) and own[place + 1][0].number == source.number + 1:
@@ -234,7 +238,7 @@ def _taken_over(own: Sequence[tuple[Source, Contents]], metas: Sequence[dict[str
     return None
 
 
-def _cut_short(own: Sequence[tuple[Source, Contents]], metas: Sequence[dict[str, Any]]) -> list[Damage]:
+def _cut_short(own: Sequence[tuple[SegmentInput, Contents]], metas: Sequence[dict[str, Any]]) -> list[Damage]:
     """The ends of segments that are missing although the next one goes on behind them."""
     found = []
     for (source, contents), (following, _), meta in zip(own, own[1:], metas[1:], strict=False):

@@ -10,25 +10,30 @@ Invariants:
 from __future__ import annotations
 
 import bisect
+import functools
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, TornError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.changes_block import ChangeBlock, decode_changes
-from recorder.format.blocks.hash_chain import Linker
-from recorder.format.segments.block_location import KeyframePlace, OptionalBlock, blocks_of
+from recorder.format.blocks.hash_chain import HashChain
+from recorder.format.recording.recorded_hashes import RecordedHashes
+from recorder.format.recording.state_reader import IndexedReader, StateReader
+from recorder.format.segments.block_location import KeyframeLocation, OptionalBlock, optional_blocks
 from sim.kernel.changes.tick_changes import flat_words
 from sim.kernel.hashing import hash_arena
 from sim.kernel.state import Snapshot
 
-if TYPE_CHECKING:
-    from recorder.format.recording.recording import Recording
-
 CACHE_BYTES_MAX = 64 << 20  # Of blocks that were read, decoded: some thousand ticks of a large state.
 COPIES_MAX = 4  # To read and apply a block of the log takes as long as to copy so many times its bytes.
+
+
+def blocks_of(reader: IndexedReader, kind: BlockKind) -> list[OptionalBlock]:
+    """The optional blocks of one kind by their first ticks, of equal ones in file order; their content is not read."""
+    blocks = reader.believing_index(lambda: optional_blocks(reader.segments))
+    return sorted((one for one in blocks if one.entry.kind == kind), key=lambda one: one.entry.first_tick)
 
 
 @attrs.frozen(eq=False)
@@ -51,7 +56,7 @@ class Reached:
 class _Walk:
     """A state of its own that the log moves along."""
 
-    def __init__(self, recording: Recording, tick: int, start: Snapshot, *, spends: bool = False) -> None:
+    def __init__(self, recording: StateReader, tick: int, start: Snapshot, *, spends: bool = False) -> None:
         """start: the state at tick. spends: nobody else has it, so that it may be changed."""
         self._recording = recording
         self.tick, self.layout = tick, start.layout
@@ -59,9 +64,9 @@ class _Walk:
             self.arena = start.arena
             self.arena.flags.writeable = True
         else:
-            self.arena = recording.aside.copy_of(start.arena)
+            self.arena = recording.copier.copy_of(start.arena)
         self._words = flat_words(self.arena, self.layout)
-        self._linker = Linker(self.layout)
+        self._hash_chain = HashChain(self.layout)
 
     def jump(self, block: ChangeBlock, tick: int) -> None:
         """Go to tick, up to which the block leads. Raises CorruptError."""
@@ -70,7 +75,7 @@ class _Walk:
 
     def is_right(self) -> bool:
         """Whether the state has the recorded hash."""
-        return self.hash() == self._recording.proofs.recorded_hash(self.tick)
+        return self.hash() == self._recording.recorded_hashes.recorded_hash(self.tick)
 
     def hash(self) -> int:
         """Of the state."""
@@ -81,21 +86,21 @@ class _Walk:
 
         Raises MissingTickError where nothing is recorded, and CorruptError.
         """
-        proofs = self._recording.proofs
+        hashes = self._recording.recorded_hashes
         while self.tick < tick:
             self.jump(block, self.tick + 1)
-            if not proofs.has_link(self.tick):
+            if not hashes.is_chained(self.tick):
                 if not self.is_right():
                     return False
                 continue
-            before, words = proofs.identity(self.tick - 1), block.words_of(self._words, self.tick)
-            if self._linker.link(before, words) != proofs.identity(self.tick):
+            before, words = hashes.identity(self.tick - 1), block.words_of(self._words, self.tick)
+            if self._hash_chain.extend(before, words) != hashes.identity(self.tick):
                 return False
         return True
 
     def snapshot(self) -> Snapshot:
         """A copy of the state."""
-        return Snapshot(self.layout, self._recording.aside.copy_of(self.arena))
+        return Snapshot(self.layout, self._recording.copier.copy_of(self.arena))
 
 
 @attrs.frozen
@@ -111,7 +116,7 @@ class _Start:
     snapshot: Snapshot
     is_kept: bool = True
 
-    def walk(self, recording: Recording) -> _Walk:
+    def walk(self, recording: StateReader) -> _Walk:
         """One that begins here; the snapshot is spent if nobody keeps it."""
         return _Walk(recording, self.tick, self.snapshot, spends=not self.is_kept)
 
@@ -119,9 +124,9 @@ class _Start:
 class ChangeLog:
     """The change log of a tape; of a tape without one it leads nowhere."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: StateReader) -> None:
         self.recording = recording
-        self._blocks = blocks_of(recording, Kind.CHANGES)
+        self._blocks = blocks_of(recording, BlockKind.CHANGES)
         self._starts = [one.entry.first_tick for one in self._blocks]
         self._decoded: OrderedDict[int, ChangeBlock] = OrderedDict()
         self._decoded_bytes = 0
@@ -138,7 +143,7 @@ class ChangeLog:
 
         Raises MissingTickError if it is not recorded which state that should be.
         """
-        is_linked = self.recording.proofs.has_link(tick)
+        is_linked = self.recording.recorded_hashes.is_chained(tick)
         is_whole = self._is_whole(tick) if is_linked else None
         if is_whole is False:
             return None
@@ -160,7 +165,7 @@ class ChangeLog:
             self._whole[place.tick] = self._leads_to(place, following.tick)
         return self._whole[place.tick]
 
-    def _leads_to(self, place: KeyframePlace, end: int) -> bool | None:
+    def _leads_to(self, place: KeyframeLocation, end: int) -> bool | None:
         blocks = self._blocks_between(place.tick, end)
         try:
             start = self.recording.snapshot(place)
@@ -241,7 +246,7 @@ class ChangeLog:
                 try:
                     if not walk.go(blocks[0], now):
                         # Changes whose links are right, and which lead elsewhere, may be wrong from the first one on.
-                        return tick + 1 if self.recording.proofs.has_link(now - 1) else now
+                        return tick + 1 if self.recording.recorded_hashes.is_chained(now - 1) else now
                 except MissingTickError:
                     pass  # Nobody knows what the state should be.
                 except (CorruptError, TornError):
@@ -309,9 +314,33 @@ class ChangeLog:
                     return None
         except (CorruptError, TornError, MissingTickError):  # Of the changes, or of the frames with the links.
             return None
-        state_hash, proofs = walk.hash(), self.recording.proofs
-        if not proofs.has_link(tick) and state_hash != proofs.recorded_hash(tick):
+        state_hash, hashes = walk.hash(), self.recording.recorded_hashes
+        if not hashes.is_chained(tick) and state_hash != hashes.recorded_hash(tick):
             return None
         reached = Snapshot(walk.layout, walk.arena)
         self._known = [*known, _Start(tick, reached)]
         return Reached(tick, reached, state_hash, start.tick, tick - start.tick)
+
+
+class StateHashes(RecordedHashes):
+    """The recorded hashes of one tape, and those to which its change log leads."""
+
+    def __init__(self, reader: StateReader) -> None:
+        super().__init__(reader)
+        self._states = reader
+
+    def state_hash(self, tick: int) -> int:
+        """The hash of the state at tick: the recorded one, or, of a tick with a link, that to which its changes lead.
+
+        Raises as Recording.frame and snapshot do, and MissingTickError where they do not lead there.
+        """
+        recorded = self.recorded_hash(tick)
+        if recorded is None:
+            recorded = self._log.state_hash(tick)
+        if recorded is None:
+            raise MissingTickError(tick, "its frame has no state hash, and what the ticks changed does not lead to it")
+        return recorded
+
+    @functools.cached_property
+    def _log(self) -> ChangeLog:
+        return ChangeLog(self._states)

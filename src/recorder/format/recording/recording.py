@@ -19,26 +19,24 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnsupportedVersionError
-from recorder.format.blocks.block import OPTIONAL_KIND, Kind
+from recorder.format.blocks.block import OPTIONAL_KIND, BlockKind
 from recorder.format.blocks.delta_keyframe import decode_delta
 from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.frame import Frame, decode_frames
 from recorder.format.blocks.full_keyframe import decode_full
-from recorder.format.copier import Alone
-from recorder.format.recording.recorded_hashes import Proofs
+from recorder.format.copier import Copier
+from recorder.format.recording.change_replay import StateHashes
 from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out
-from recorder.format.segments.block_location import TICK_MAX, FrameRun, KeyframePlace, Place
+from recorder.format.segments.block_location import TICK_MAX, BlockLocation, FrameRun, KeyframeLocation
 from recorder.format.segments.index import Entry, entry_of
 from recorder.format.segments.segment_contents import read_header, read_payload
 from recorder.format.segments.segment_reader import WINDOW_BYTES, Segment
 from sim.kernel.state import Snapshot
 
-__all__ = ["KeyframePlace", "Recording"]
-
 FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: what scrubbing near a tick touches again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
 
-_KINDS = {int(kind) for kind in Kind}
+_KINDS = {int(kind) for kind in BlockKind}
 T = TypeVar("T")
 
 
@@ -57,19 +55,19 @@ class Recording:
 
     Attributes:
         hopped: whether an index led astray, so that blocks were looked for by their headers.
-        aside: who does what a second thread can, for large states.
+        copier: does what a second thread can, for large states.
     """
 
     def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
         """segments: ascending by number. journal: frames, ascending by tick."""
         self.segments = list(segments)
         self._all_journal = journal
-        self.hopped, self.aside = False, Alone()
+        self.hopped, self.copier = False, Copier()
         self._arrange()
 
     def _arrange(self) -> None:
         self._by_number = {segment.number: segment for segment in self.segments}
-        places = [Place(segment, part) for segment in self.segments for part in segment.parts]
+        places = [BlockLocation(segment, part) for segment in self.segments for part in segment.parts]
         ticking = [(place.summary.first_tick, place.summary.last_tick) != (0, 0) for place in places]
         first = ticking.index(True) if any(ticking) else len(places)
         # Before the first tick above 0, (0, 0) may be the keyframe of tick 0; behind it, it is no tick at all.
@@ -88,7 +86,7 @@ class Recording:
                 self._journal[frame.tick] = frame
         self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
         self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
-        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "proofs"):
+        for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "recorded_hashes"):
             self.__dict__.pop(name, None)
 
     def clip(self, number: int, offset: int) -> None:
@@ -110,21 +108,21 @@ class Recording:
 
     @functools.cached_property
     @_by_any_means
-    def keyframes(self) -> list[KeyframePlace]:
+    def keyframes(self) -> list[KeyframeLocation]:
         """All keyframes that have what they build upon, in the order of their ticks."""
         return [place for places in self._places for place in places.keyframes() if self._is_founded(place)]
 
-    def _is_founded(self, place: KeyframePlace) -> bool:
+    def _is_founded(self, place: KeyframeLocation) -> bool:
         return place.is_full or self._find_full(place) is not None
 
-    def _find_full(self, place: KeyframePlace) -> KeyframePlace | None:
+    def _find_full(self, place: KeyframeLocation) -> KeyframeLocation | None:
         """The full keyframe of a delta."""
         seq = place.entry.seq - place.entry.baseline
         index = bisect.bisect_right(self._part_seqs, seq) - 1
         if index >= 0:
             part = self._seq_places[index].load()
             row = part.row_of_seq(seq)
-            if row is not None and part.columns["kind"][row] == Kind.FULL:
+            if row is not None and part.columns["kind"][row] == BlockKind.FULL:
                 return self._seq_places[index].keyframe(part, row)
         return None
 
@@ -136,9 +134,9 @@ class Recording:
         Damaged DROP blocks are left out. Ticks that a DROP block names may be there after all, from the journal.
         """
         found = []
-        if Kind.DROP in self._kinds:
+        if BlockKind.DROP in self._kinds:
             for segment, part in ((one, lazy.load()) for one in self.segments for lazy in one.parts):
-                for row in np.flatnonzero(part.columns["kind"] == Kind.DROP):
+                for row in np.flatnonzero(part.columns["kind"] == BlockKind.DROP):
                     drop = segment.drop(part, int(row))
                     found += [drop] if drop is not None else []
         try:
@@ -274,7 +272,7 @@ class Recording:
         why = "the block that held its frame is damaged" if inside else "there is no frame of this tick on the tape"
         return MissingTickError(tick, why, damaged=inside)
 
-    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframePlace]:
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframeLocation]:
         """Keyframes from which tick may be reached, the nearest first."""
         given: set[tuple[int, int]] = set()
         while True:
@@ -290,29 +288,29 @@ class Recording:
             else:
                 return
 
-    def _keyframes_down_from(self, tick: int) -> Iterator[KeyframePlace]:
+    def _keyframes_down_from(self, tick: int) -> Iterator[KeyframeLocation]:
         for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
             yield from filter(self._is_founded, self._places[index].keyframes_down_from(tick))
 
-    def keyframe_after(self, tick: int) -> KeyframePlace | None:
+    def keyframe_after(self, tick: int) -> KeyframeLocation | None:
         """The first keyframe at or after tick."""
         return self.believing_index(lambda: self._keyframe_after(min(max(0, tick), TICK_MAX)))
 
-    def keyframe_at(self, tick: int) -> KeyframePlace | None:
+    def keyframe_at(self, tick: int) -> KeyframeLocation | None:
         """The first keyframe of this very tick."""
         place = self.keyframe_after(tick)
         return place if place is not None and place.tick == tick else None
 
     def state_hash(self, tick: int) -> int:
-        """The hash of the state at tick, as Proofs.state_hash tells it."""
-        return self.proofs.state_hash(tick)
+        """The hash of the state at tick, as StateHashes.state_hash gives it."""
+        return self.recorded_hashes.state_hash(tick)
 
     @functools.cached_property
-    def proofs(self) -> Proofs:
-        """What the tape says of its states, beside the states themselves."""
-        return Proofs(self)
+    def recorded_hashes(self) -> StateHashes:
+        """The recorded identity of each state."""
+        return StateHashes(self)
 
-    def _keyframe_after(self, tick: int) -> KeyframePlace | None:
+    def _keyframe_after(self, tick: int) -> KeyframeLocation | None:
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
         while start > 0 and self._places[start - 1].summary.last_tick >= tick:
             start -= 1
@@ -322,15 +320,15 @@ class Recording:
                 return keyframe
         return None
 
-    def snapshot(self, place: KeyframePlace) -> Snapshot:
+    def snapshot(self, place: KeyframeLocation) -> Snapshot:
         """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
         return self.believing_index(lambda: self._snapshot(place))
 
-    def payload(self, place: KeyframePlace) -> bytes:
+    def payload(self, place: KeyframeLocation) -> bytes:
         """The payload of a keyframe, as it is on the tape. Raises CorruptError or TornError."""
         return self._by_number[place.segment].joined(place.entry, place.end_offset)
 
-    def _snapshot(self, place: KeyframePlace) -> Snapshot:
+    def _snapshot(self, place: KeyframeLocation) -> Snapshot:
         self._ensure_known_kinds()
         if place.is_full:
             return self._full(place)
@@ -341,7 +339,7 @@ class Recording:
         tick, snapshot = decode_delta(self.payload(place), baseline, place.entry.offset)
         return place.ensure_its_own(tick, snapshot)
 
-    def _full(self, place: KeyframePlace) -> Snapshot:
+    def _full(self, place: KeyframeLocation) -> Snapshot:
         found = self._decode_full(place)
         if isinstance(found, RecordingError):
             raise found.with_traceback(None)
@@ -387,12 +385,12 @@ class Recording:
         except CorruptError as error:
             raise error.inside(segment) from None
 
-    def _read_full(self, place: KeyframePlace) -> Snapshot | RecordingError:
+    def _read_full(self, place: KeyframeLocation) -> Snapshot | RecordingError:
         """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
         try:
             owner = self._by_number[place.segment]
             stored_bytes = place.end_offset - place.entry.offset
-            with closing(self.aside.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
+            with closing(self.copier.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
                 tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
             return place.ensure_its_own(tick, snapshot)
         except (CorruptError, TornError) as error:

@@ -7,29 +7,26 @@ column into floats for every single question, which takes time and is wrong abov
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError, RecordingError
-from recorder.format.blocks.block import OPTIONAL_KIND, Kind
+from recorder.format.blocks.block import OPTIONAL_KIND, BlockKind
 from recorder.format.blocks.frame import Frame
 from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
-from recorder.format.segments.index import Entry, Part
-from recorder.format.segments.segment_contents import LazyPart
+from recorder.format.segments.index import Entry, IndexPart
+from recorder.format.segments.segment_contents import LazyIndexPart
 from recorder.format.segments.segment_reader import Segment
 from sim.kernel.state import Snapshot
-
-if TYPE_CHECKING:
-    from recorder.format.recording.recording import Recording
 
 TICK_MAX = (1 << 64) - 1  # What 64 bits hold.
 
 
 @attrs.frozen
-class KeyframePlace:
+class KeyframeLocation:
     """A keyframe on the tape.
 
     Attributes:
@@ -47,10 +44,10 @@ class KeyframePlace:
     end_offset: int
 
     @classmethod
-    def of(cls, part: Part, row: int, segment: int) -> Self:
+    def of(cls, part: IndexPart, row: int, segment: int) -> Self:
         """The keyframe in a row of a part of the index."""
         entry = part.entry(row)
-        return cls(entry.first_tick, entry.kind == Kind.FULL, entry, segment, part.end_of(row))
+        return cls(entry.first_tick, entry.kind == BlockKind.FULL, entry, segment, part.end_of(row))
 
     def ensure_its_own(self, tick: int, snapshot: Snapshot) -> Snapshot:
         """The state that was read here. Raises CorruptError if it says that it is of another tick."""
@@ -99,47 +96,41 @@ class OptionalBlock:
         return self.segment.joined(self.entry, self.end_offset, bytes_max)
 
 
-def blocks_of(recording: Recording, kind: Kind) -> list[OptionalBlock]:
-    """The optional blocks of one kind by their first ticks, of equal ones in file order; their content is not read."""
-    blocks = recording.believing_index(lambda: optional_blocks(recording.segments))
-    return sorted((one for one in blocks if one.entry.kind == kind), key=lambda one: one.entry.first_tick)
-
-
 def optional_blocks(segments: Sequence[Segment]) -> list[OptionalBlock]:
     """All blocks of kinds that may be skipped, but for INDEX, in file order. Raises as reading an index does."""
     found: list[OptionalBlock] = []
     for segment in segments:
         for part in (lazy.load() for lazy in segment.parts):
             kinds = part.columns["kind"]
-            rows = np.flatnonzero((kinds & OPTIONAL_KIND != 0) & (kinds != Kind.INDEX)).tolist()
+            rows = np.flatnonzero((kinds & OPTIONAL_KIND != 0) & (kinds != BlockKind.INDEX)).tolist()
             found += [OptionalBlock(segment, part.entry(row), part.end_of(row)) for row in rows]
     return found
 
 
-class Place:
+class BlockLocation:
     """A part of the index and the segment that it is of."""
 
-    def __init__(self, segment: Segment, lazy: LazyPart) -> None:
+    def __init__(self, segment: Segment, lazy: LazyIndexPart) -> None:
         self.segment = segment
         self.summary = lazy.summary
         self.load = lazy.load
 
-    def keyframe(self, part: Part, row: int) -> KeyframePlace:
+    def keyframe(self, part: IndexPart, row: int) -> KeyframeLocation:
         """The keyframe of a row."""
-        return KeyframePlace.of(part, row, self.segment.number)
+        return KeyframeLocation.of(part, row, self.segment.number)
 
-    def keyframes(self) -> Iterator[KeyframePlace]:
+    def keyframes(self) -> Iterator[KeyframeLocation]:
         """All keyframes in it. Raises CorruptError or TornError, as the rest does, if the index cannot be read."""
         part = self.load()
         return (self.keyframe(part, int(row)) for row in part.keyframe_rows)
 
-    def keyframes_down_from(self, tick: int) -> Iterator[KeyframePlace]:
+    def keyframes_down_from(self, tick: int) -> Iterator[KeyframeLocation]:
         """Those at or before tick, the nearest first."""
         part = self.load()
         for number in range(_count_up_to(part.keyframe_ticks, tick) - 1, -1, -1):
             yield self.keyframe(part, int(part.keyframe_rows[number]))
 
-    def keyframes_up_from(self, tick: int) -> Iterator[KeyframePlace]:
+    def keyframes_up_from(self, tick: int) -> Iterator[KeyframeLocation]:
         """Those at or after tick, the nearest first."""
         part = self.load()
         start = int(np.searchsorted(part.keyframe_ticks, np.uint64(tick)))

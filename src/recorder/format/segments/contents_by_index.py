@@ -10,13 +10,20 @@ from __future__ import annotations
 import functools
 
 from recorder.errors import CorruptError, TornError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.blocks.file_header import decode_file_header
 from recorder.format.segments.contents_by_scan import scan_contents
-from recorder.format.segments.index import Entry, Part, PartSummary, decode_index, entry_of, make_part
+from recorder.format.segments.index import Entry, IndexPart, IndexPartSummary, decode_index, entry_of, make_part
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
-from recorder.format.segments.segment_contents import Contents, LazyPart, Read, read_block, read_header, read_payload
+from recorder.format.segments.segment_contents import (
+    Contents,
+    LazyIndexPart,
+    Read,
+    read_block,
+    read_header,
+    read_payload,
+)
 
 INDEX_READ_BYTES = 1 << 18  # More than an INDEX of INDEX_BLOCKS entries takes.
 TAIL_BYTES = 1 << 14  # Read at once from the end of a file: trailer and END with its copy of META nearly always fit.
@@ -50,14 +57,14 @@ def _indexed_contents(read: Read, size_bytes: int) -> Contents:
         return tail[start : start + size] if start >= 0 else read(offset, size)
 
     end = read_header(read_near, end_offset, file_header.marker)
-    if marker != file_header.marker or end.kind != Kind.END or end.end_offset != place:
+    if marker != file_header.marker or end.kind != BlockKind.END or end.end_offset != place:
         raise CorruptError(place, "a trailer that leads to no END block")
     seal = decode_seal(read_payload(read_near, end), end_offset)
     if 0 < end.durable_bytes < seal.index_offset:
         raise CorruptError(end_offset, "blocks before END were not yet durable: each has to be looked at")
     parts, indexes = _listed_parts(read, file_header.marker, seal)
     last = make_part([entry_of(end)], place)
-    parts.append(LazyPart(PartSummary(0, 0, 0, end.seq), lambda: last))
+    parts.append(LazyIndexPart(IndexPartSummary(0, 0, 0, end.seq), lambda: last))
     return Contents(
         marker=file_header.marker,
         header=file_header,
@@ -71,24 +78,24 @@ def _indexed_contents(read: Read, size_bytes: int) -> Contents:
     )
 
 
-def _listed_parts(read: Read, marker: bytes, seal: Seal) -> tuple[list[LazyPart], list[Entry]]:
+def _listed_parts(read: Read, marker: bytes, seal: Seal) -> tuple[list[LazyIndexPart], list[Entry]]:
     """The parts of the index: as END lists them, or, in a tape of format 0.1, by the chain of INDEX blocks."""
     if seal.parts is not None:
         if [part.offset for part in seal.parts] != sorted({part.offset for part in seal.parts}) or (
             seal.parts[-1].offset if seal.parts else 0
         ) != seal.index_offset:
             raise CorruptError(seal.index_offset, "an END whose list of INDEX blocks is not in order")
-        return [LazyPart(part, functools.partial(read_part, read, marker, part)) for part in seal.parts], []
-    found: list[LazyPart] = []
+        return [LazyIndexPart(part, functools.partial(read_part, read, marker, part)) for part in seal.parts], []
+    found: list[LazyIndexPart] = []
     indexes: list[Entry] = []
     offset = seal.index_offset
     while offset:
         here = offset
         index = read_header(read, here, marker)
-        if index.kind != Kind.INDEX:
+        if index.kind != BlockKind.INDEX:
             raise CorruptError(here, "no INDEX where one should be")
         part, offset = decode_index(read_payload(read, index), here)
-        found.append(LazyPart(part.summary(here), functools.partial(_same, part)))
+        found.append(LazyIndexPart(part.summary(here), functools.partial(_same, part)))
         indexes.append(entry_of(index))
     frame_count = sum(int(part.load().columns["tick_count"].sum()) for part in found)
     if frame_count != seal.frame_count or max((part.summary.last_tick for part in found), default=0) != seal.last_tick:
@@ -96,14 +103,14 @@ def _listed_parts(read: Read, marker: bytes, seal: Seal) -> tuple[list[LazyPart]
     return found[::-1], indexes[::-1]
 
 
-def _same(part: Part) -> Part:
+def _same(part: IndexPart) -> IndexPart:
     return part
 
 
-def read_part(read: Read, marker: bytes, summary: PartSummary) -> Part:
+def read_part(read: Read, marker: bytes, summary: IndexPartSummary) -> IndexPart:
     """What an INDEX block lists. Raises CorruptError or TornError if it is not what END says of it."""
     header, payload = read_block(read, summary.offset, marker, INDEX_READ_BYTES)
-    if header.kind != Kind.INDEX:
+    if header.kind != BlockKind.INDEX:
         raise CorruptError(summary.offset, "no INDEX where one should be")
     part, _ = decode_index(payload, summary.offset)
     if part.summary(summary.offset) != summary:

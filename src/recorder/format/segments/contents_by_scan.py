@@ -26,8 +26,8 @@ from recorder.format.blocks.block import (
     HEADER_DTYPE,
     TAG,
     BlockHeader,
+    BlockKind,
     Flags,
-    Kind,
     damaged,
     decode_header,
     ticks_text,
@@ -40,7 +40,7 @@ from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, deco
 from recorder.format.segments.segment_contents import (
     Contents,
     Damage,
-    LazyPart,
+    LazyIndexPart,
     NoTapeError,
     Read,
     read_header,
@@ -77,7 +77,7 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
     return Contents(
         marker=marker,
         header=file_header,
-        parts=[LazyPart(part.summary(0), lambda: part)],
+        parts=[LazyIndexPart(part.summary(0), lambda: part)],
         indexes=scan.indexes,
         damages=_with_missing_ticks(scan, file_header),
         seal=scan.seal,
@@ -116,14 +116,14 @@ def _ticks_between(
 ) -> tuple[int, int] | None:
     """First and last of the ticks that should stand between two blocks; None if that is not known."""
     if after is not None:
-        high = after.first_tick - 1 if after.kind == Kind.FRAMES else after.first_tick
+        high = after.first_tick - 1 if after.kind == BlockKind.FRAMES else after.first_tick
     elif seal is not None:
         high = seal.last_tick
     else:
         return None
     if before is not None:
         return before.final_tick + 1, high
-    if after is not None and after.kind == Kind.FULL:
+    if after is not None and after.kind == BlockKind.FULL:
         return high + 1, high  # It is the first state of the segment.
     return 0 if first_segment else high, high
 
@@ -218,10 +218,10 @@ class _Scan:
             self._durable_bytes = int(headers["durable_bytes"].max())
             self._end_offset = decode_header(found[last], int(headers["offset"][last])).end_offset
         sound = np.ones(len(headers), np.bool_)
-        unsure = (headers["offset"] >= self._durable_bytes) | (headers["kind"] == Kind.END)
+        unsure = (headers["offset"] >= self._durable_bytes) | (headers["kind"] == BlockKind.END)
         for row in np.flatnonzero(unsure).tolist():
             sound[row] = self._is_sound(decode_header(found[row], int(headers["offset"][row])), is_last=row == last)
-        is_index = headers["kind"] == Kind.INDEX
+        is_index = headers["kind"] == BlockKind.INDEX
         kept = sound & ~is_index & ((headers["flags"] & int(Flags.CONTINUATION)) == 0)
         if last >= 0 and headers["flags"][last] & int(Flags.CONTINUES) and kept.any():
             # The recording ended in the middle of a keyframe of several pieces: it is no keyframe.
@@ -242,7 +242,7 @@ class _Scan:
         """Whether the payload of a block is whole; notes the damage if not, and the seal if it is that."""
         try:
             payload = read_payload(self._read, header)
-            if header.kind == Kind.END and is_last and header.offset == self._sealed_offset:
+            if header.kind == BlockKind.END and is_last and header.offset == self._sealed_offset:
                 self.seal = decode_seal(payload, header.offset)
         except (CorruptError, TornError) as error:
             named = error if isinstance(error, CorruptError) and error.kind else damaged(header, _what(error))
@@ -271,7 +271,7 @@ def _is_closed(read: Read, size_bytes: int, marker: bytes) -> bool:
         read_payload(read, end)
     except (CorruptError, TornError):
         return False
-    return end.kind == Kind.END and end.end_offset == place
+    return end.kind == BlockKind.END and end.end_offset == place
 
 
 def _what(error: CorruptError | TornError) -> str:

@@ -6,7 +6,7 @@ values:
 head_bytes u32 stands before the map, as in a keyframe. previous is the offset of the INDEX before this one, 0 if there
 is none. Continuation pieces are not listed.
 
-END lists the INDEX blocks themselves, each as a PartSummary, so that the one that is wanted is found without the others.
+END lists the INDEX blocks themselves, each as a IndexPartSummary, so that the one that is wanted is found without the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError
-from recorder.format.blocks.block import BlockHeader, Kind
+from recorder.format.blocks.block import BlockHeader, BlockKind
 from recorder.format.limits import INDEX_BLOCKS
 from sim.kernel.plain_data import decode_plain, encode_plain
 
@@ -35,7 +35,11 @@ _COLUMNS = (
     ("kind", "<u1"),
     ("flags", "<u2"),
 )
-TICKING_KINDS = (Kind.FRAMES, Kind.FULL, Kind.DELTA)  # Of these the ticks count; others only stand among them.
+TICKING_KINDS = (
+    BlockKind.FRAMES,
+    BlockKind.FULL,
+    BlockKind.DELTA,
+)  # Of these the ticks count; others only stand among them.
 
 
 @attrs.frozen
@@ -60,7 +64,7 @@ class Entry:
 
 
 @attrs.frozen
-class PartSummary:
+class IndexPartSummary:
     """What END says of one INDEX block.
 
     Attributes:
@@ -75,7 +79,7 @@ class PartSummary:
     first_seq: int
 
 
-class Part:
+class IndexPart:
     """Some consecutive blocks of a segment, as columns.
 
     Attributes:
@@ -89,8 +93,8 @@ class Part:
         self.columns = columns
         self.end_offset = end_offset
         kinds, ticks = columns["kind"], columns["first_tick"]
-        self.frame_rows, self.frame_ticks = _in_order(np.flatnonzero(kinds == Kind.FRAMES), ticks)
-        keyframes = np.flatnonzero((kinds == Kind.FULL) | (kinds == Kind.DELTA))
+        self.frame_rows, self.frame_ticks = _in_order(np.flatnonzero(kinds == BlockKind.FRAMES), ticks)
+        keyframes = np.flatnonzero((kinds == BlockKind.FULL) | (kinds == BlockKind.DELTA))
         self.keyframe_rows, self.keyframe_ticks = _in_order(keyframes, ticks)
 
     def __len__(self) -> int:
@@ -118,22 +122,22 @@ class Part:
         offsets = self.columns["offset"]
         return int(offsets[row + 1]) if row + 1 < len(offsets) else self.end_offset
 
-    def before(self, offset: int) -> Part:
+    def before(self, offset: int) -> IndexPart:
         """The part of it that lies before offset."""
         count = int(np.searchsorted(self.columns["offset"], offset))
         if count == len(self):
             return self
         end_offset = min(offset, self.end_of(count - 1)) if count else offset
-        return Part({name: column[:count] for name, column in self.columns.items()}, end_offset)
+        return IndexPart({name: column[:count] for name, column in self.columns.items()}, end_offset)
 
-    def summary(self, offset: int) -> PartSummary:
+    def summary(self, offset: int) -> IndexPartSummary:
         """What END says of it. offset: of its INDEX block."""
         ticking = np.isin(self.columns["kind"], TICKING_KINDS)
         if not ticking.any():
-            return PartSummary(offset, 0, 0, int(self.columns["seq"][0]) if len(self) else 0)
+            return IndexPartSummary(offset, 0, 0, int(self.columns["seq"][0]) if len(self) else 0)
         first, count = self.columns["first_tick"][ticking], self.columns["tick_count"][ticking].astype(np.int64)
         final = first.astype(np.int64) + np.maximum(count - 1, 0)
-        return PartSummary(offset, int(first.min()), int(final.max()), int(self.columns["seq"][0]))
+        return IndexPartSummary(offset, int(first.min()), int(final.max()), int(self.columns["seq"][0]))
 
 
 def _in_order(rows: npt.NDArray[Any], ticks: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -144,25 +148,25 @@ def _in_order(rows: npt.NDArray[Any], ticks: npt.NDArray[Any]) -> tuple[npt.NDAr
     return rows, own
 
 
-def make_part(entries: Sequence[Entry], end_offset: int) -> Part:
+def make_part(entries: Sequence[Entry], end_offset: int) -> IndexPart:
     """A part from entries in file order."""
     columns = {
         name: np.array([getattr(entry, name) for entry in entries], dtype).astype(np.dtype(dtype).newbyteorder("="))
         for name, dtype in _COLUMNS
     }
-    return Part(columns, end_offset)
+    return IndexPart(columns, end_offset)
 
 
-def part_of_headers(headers: npt.NDArray[Any], end_offset: int) -> Part:
+def part_of_headers(headers: npt.NDArray[Any], end_offset: int) -> IndexPart:
     """A part from block headers in file order, as an array of block.HEADER_DTYPE."""
     columns = {
         name: np.ascontiguousarray(headers[name]).astype(np.dtype(dtype).newbyteorder("="), copy=False)
         for name, dtype in _COLUMNS
     }
-    return Part(columns, end_offset)
+    return IndexPart(columns, end_offset)
 
 
-def summarize(entries: Sequence[Entry], offset: int) -> PartSummary:
+def summarize(entries: Sequence[Entry], offset: int) -> IndexPartSummary:
     """What END says of the INDEX block at offset that lists these entries."""
     return make_part(entries, offset).summary(offset)
 
@@ -181,7 +185,7 @@ def encode_index(entries: Sequence[Entry], previous: int) -> bytes:
     return b"".join([_HEAD_SIZE.pack(len(head)), head, *columns])
 
 
-def decode_index(payload: bytes, offset: int) -> tuple[Part, int]:
+def decode_index(payload: bytes, offset: int) -> tuple[IndexPart, int]:
     """The blocks listed, and the offset of the INDEX before. offset: of this block, for messages.
 
     Raises CorruptError if the payload is no index.
@@ -205,4 +209,4 @@ def decode_index(payload: bytes, offset: int) -> tuple[Part, int]:
     offsets = columns["offset"]
     if count and (int(offsets[-1]) >= offset or not (offsets[1:] > offsets[:-1]).all()):
         raise CorruptError(offset, "an index of blocks that do not lie one after the other before it")
-    return Part(columns, offset), previous
+    return IndexPart(columns, offset), previous

@@ -30,7 +30,7 @@ import attrs
 import google_crc32c
 
 from recorder.errors import CorruptError
-from recorder.format.segments.index import PartSummary
+from recorder.format.segments.index import IndexPartSummary
 from sim.kernel.plain_data import decode_plain, encode_plain
 
 TRAILER_TAG = b"\xf5END"
@@ -62,7 +62,7 @@ class Seal:
     final: bool = True
     previous_digest: bytes = b""
     counts: dict[int, int] = attrs.field(factory=dict)
-    parts: list[PartSummary] | None = None
+    parts: list[IndexPartSummary] | None = None
 
 
 def encode_seal(seal: Seal) -> bytes:
@@ -106,7 +106,7 @@ def _later_keys(plain: dict[Any, Any], offset: int) -> dict[str, Any]:
         } if all(isinstance(part, list) and len(part) == 4 for part in parts):
             flat = [number for part in parts for number in part] + [*counts.keys(), *counts.values()]
             if all(isinstance(number, int) and number >= 0 for number in flat):
-                return {"parts": [PartSummary(*part) for part in parts]}
+                return {"parts": [IndexPartSummary(*part) for part in parts]}
         case {"run_id": _} | {"segment": _} | {"final": _} | {"previous_digest": _} | {"parts": _}:
             pass
         case _:

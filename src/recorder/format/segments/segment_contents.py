@@ -9,7 +9,7 @@ import attrs
 from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import HEADER_BYTES, TAG, BlockHeader, decode_header, decode_payload
 from recorder.format.blocks.file_header import FileHeader
-from recorder.format.segments.index import Entry, Part, PartSummary
+from recorder.format.segments.index import Entry, IndexPart, IndexPartSummary
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_trailer
 
 Read = Callable[[int, int], bytes]  # From an offset and a size to up to so many bytes.
@@ -60,7 +60,7 @@ class Contents:
 
     marker: bytes
     header: FileHeader | None
-    parts: Sequence[LazyPart]
+    parts: Sequence[LazyIndexPart]
     indexes: list[Entry]
     damages: list[Damage]
     seal: Seal | None
@@ -74,19 +74,19 @@ class Contents:
         return [entry for part in self.parts for entry in part.load().entries()]
 
 
-class LazyPart:
+class LazyIndexPart:
     """A part of the index that is read when it is needed.
 
     Attributes:
         summary: what is known of it without reading it.
     """
 
-    def __init__(self, summary: PartSummary, load: Callable[[], Part]) -> None:
+    def __init__(self, summary: IndexPartSummary, load: Callable[[], IndexPart]) -> None:
         self.summary = summary
         self._load = load
-        self._part: Part | None = None
+        self._part: IndexPart | None = None
 
-    def load(self) -> Part:
+    def load(self) -> IndexPart:
         """The part. Raises CorruptError or TornError if its INDEX block is damaged."""
         if self._part is None:
             self._part = self._load()

@@ -19,13 +19,13 @@ from typing import Any, Self
 import attrs
 import google_crc32c
 
-from recorder.format.blocks.block import BlockHeader, Codec, Flags, Kind, compress, encode_header, pad
+from recorder.format.blocks.block import BlockHeader, BlockKind, Codec, Flags, compress, encode_header, pad
 from recorder.format.blocks.file_header import FileHeader, encode_file_header, make_file_header
 from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.payload import Payload
 from recorder.format.digests import new_digest
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX, FRAMES_RAW_BYTES, INDEX_BLOCKS, PIECE_RAW_BYTES
-from recorder.format.segments.index import Entry, PartSummary, encode_index, entry_of, summarize
+from recorder.format.segments.index import Entry, IndexPartSummary, encode_index, entry_of, summarize
 from recorder.format.segments.seal import DIGEST_BYTES, Seal, encode_seal, encode_trailer
 from sim.kernel.plain_data import encode_plain
 
@@ -87,7 +87,7 @@ def make_piece(
 ) -> Piece:
     """Compress a payload and take its checksum."""
     assert len(payload) <= BLOCK_RAW_BYTES_MAX, "no reader would take this block"
-    codec, stored = compress(payload, thoroughly=thoroughly) if kind != Kind.META else (Codec.NONE, bytes(payload))
+    codec, stored = compress(payload, thoroughly=thoroughly) if kind != BlockKind.META else (Codec.NONE, bytes(payload))
     padded = pad(stored)
     crc = google_crc32c.value(padded)
     return Piece(
@@ -110,7 +110,7 @@ def frames_piece(first_tick: int, count: int, payload: bytes, flags: int = 0) ->
     """A FRAMES block of count frames from first_tick on."""
     assert count > 0
     thoroughly = count >= THOROUGH_TICKS_MIN
-    return make_piece(Kind.FRAMES, payload, first_tick, tick_count=count, flags=flags, thoroughly=thoroughly)
+    return make_piece(BlockKind.FRAMES, payload, first_tick, tick_count=count, flags=flags, thoroughly=thoroughly)
 
 
 def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:
@@ -133,37 +133,37 @@ def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:
 def full_pieces(tick: int, payload: Payload | memoryview, flags: int = 0) -> tuple[list[Piece], SeqReference]:
     """The blocks of a full keyframe, and what deltas upon it refer to."""
     place = SeqReference()
-    return _cut(Kind.FULL, payload, tick, flags, place, None), place
+    return _cut(BlockKind.FULL, payload, tick, flags, place, None), place
 
 
 def delta_pieces(tick: int, payload: Payload | memoryview, baseline: SeqReference, flags: int = 0) -> list[Piece]:
     """The blocks of a delta keyframe."""
-    return _cut(Kind.DELTA, payload, tick, flags, None, baseline)
+    return _cut(BlockKind.DELTA, payload, tick, flags, None, baseline)
 
 
 def telemetry_piece(first_tick: int, payload: bytes) -> Piece:
     """A TELEMETRY block with rows from first_tick on."""
-    return make_piece(Kind.TELEMETRY, payload, first_tick)
+    return make_piece(BlockKind.TELEMETRY, payload, first_tick)
 
 
 def events_piece(first_tick: int, payload: bytes) -> Piece:
     """An EVENTS block that tells of ticks from first_tick on."""
-    return make_piece(Kind.EVENTS, payload, first_tick)
+    return make_piece(BlockKind.EVENTS, payload, first_tick)
 
 
 def changes_pieces(first_tick: int, payload: memoryview) -> list[Piece]:
     """The blocks of what ticks from first_tick on changed."""
-    return _cut(Kind.CHANGES, payload, first_tick, 0, None, None)
+    return _cut(BlockKind.CHANGES, payload, first_tick, 0, None, None)
 
 
 def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
     """A DROP block: the frames of these ticks could not be kept."""
     payload = encode_plain({"first_tick": first_tick, "last_tick": last_tick, "why": why})
-    return make_piece(Kind.DROP, payload, first_tick)
+    return make_piece(BlockKind.DROP, payload, first_tick)
 
 
 def _cut(
-    kind: Kind,
+    kind: BlockKind,
     payload: Payload | memoryview,
     tick: int,
     more_flags: int,
@@ -192,7 +192,7 @@ class _Mark:
     next_seq: int
     entry_count: int
     entries: list[Entry]
-    parts: list[PartSummary]
+    parts: list[IndexPartSummary]
     index_offset: int
     frame_count: int
     first_tick: int | None
@@ -211,7 +211,7 @@ class SegmentEncoder:
         self.previous_digest = previous_digest
         self._digest = new_digest(DIGEST_BYTES)
         self._entries: list[Entry] = []
-        self._parts: list[PartSummary] = []
+        self._parts: list[IndexPartSummary] = []
         self._index_offset = 0
         self._frame_count = 0
         self._counts: dict[int, int] = {}
@@ -233,7 +233,7 @@ class SegmentEncoder:
         encoder = cls(header, meta, previous_digest)
         for block in blocks:
             encoder._count(block, encode_header(block))
-            if block.kind == Kind.INDEX:
+            if block.kind == BlockKind.INDEX:
                 encoder._note_index(block.offset)
         encoder.next_offset = next_offset
         return encoder
@@ -242,7 +242,7 @@ class SegmentEncoder:
         """The file header and the META block."""
         head = encode_file_header(self.header)
         self.next_offset = len(head)
-        return head + self.place(make_piece(Kind.META, self._meta, 0, flags=flags))
+        return head + self.place(make_piece(BlockKind.META, self._meta, 0, flags=flags))
 
     def place(self, piece: Piece) -> bytes:
         """A block at the end of the segment."""
@@ -299,7 +299,7 @@ class SegmentEncoder:
             parts=self._parts,
         )
         end_offset = self.next_offset
-        end = self.place(make_piece(Kind.END, encode_seal(seal), self.last_tick))
+        end = self.place(make_piece(BlockKind.END, encode_seal(seal), self.last_tick))
         trailer = encode_trailer(self.header.marker, end_offset)
         self.next_offset += len(trailer)
         return end + trailer
@@ -338,7 +338,7 @@ class SegmentEncoder:
 
     def _index(self) -> bytes:
         offset = self.next_offset
-        block = self.place(make_piece(Kind.INDEX, encode_index(self._entries, self._index_offset), self.last_tick))
+        block = self.place(make_piece(BlockKind.INDEX, encode_index(self._entries, self._index_offset), self.last_tick))
         self._note_index(offset)
         return block
 
@@ -349,10 +349,10 @@ class SegmentEncoder:
 
     def _count(self, header: BlockHeader, encoded: bytes) -> None:
         self._digest.update(encoded)
-        if header.kind != Kind.INDEX and not header.flags & Flags.CONTINUATION:
+        if header.kind != BlockKind.INDEX and not header.flags & Flags.CONTINUATION:
             self._entries.append(entry_of(header))
             self._counts[int(header.kind)] = self._counts.get(int(header.kind), 0) + 1
-        if header.kind in (Kind.FRAMES, Kind.FULL, Kind.DELTA):
+        if header.kind in (BlockKind.FRAMES, BlockKind.FULL, BlockKind.DELTA):
             self._frame_count += header.tick_count
             if self._first_tick is None:
                 self._first_tick = header.first_tick

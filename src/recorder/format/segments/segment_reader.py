@@ -11,8 +11,8 @@ from recorder.format.blocks.block import Flags
 from recorder.format.blocks.drop_block import Drop, decode_drop
 from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
 from recorder.format.segments.contents_by_scan import scan_contents
-from recorder.format.segments.index import Entry, Part, entry_of
-from recorder.format.segments.segment_contents import Contents, LazyPart, Read, read_header, read_payload
+from recorder.format.segments.index import Entry, IndexPart, entry_of
+from recorder.format.segments.segment_contents import Contents, LazyIndexPart, Read, read_header, read_payload
 
 WINDOW_BYTES = 1 << 18  # What one read brings: the frames of an interval, and often its keyframe.
 AHEAD_BYTES = 4 << 20  # Of a large keyframe: some blocks, and far less than memory that has to be fresh each time.
@@ -68,7 +68,7 @@ class Segment:
             return set(seal.counts)
         return {int(kind) for part in self.parts for kind in np.unique(part.load().columns["kind"])}
 
-    def drop(self, part: Part, row: int) -> Drop | None:
+    def drop(self, part: IndexPart, row: int) -> Drop | None:
         """What the DROP block in this row of the part says; None if it is damaged, which is told with the blocks."""
         entry = part.entry(row)
         try:
@@ -129,6 +129,6 @@ class Segment:
         return read
 
 
-def _clipped(part: LazyPart, clip: int) -> LazyPart:
+def _clipped(part: LazyIndexPart, clip: int) -> LazyIndexPart:
     clipped = part.load().before(clip)
-    return LazyPart(clipped.summary(0), lambda: clipped)
+    return LazyIndexPart(clipped.summary(0), lambda: clipped)

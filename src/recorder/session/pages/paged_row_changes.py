@@ -16,8 +16,9 @@ import numpy as np
 
 from recorder.session.pages.page_watch import PageReader
 from recorder.session.pages.userfaultfd import PAGE_BYTES, Pages
-from recorder.session.pages.watch_cost import FAULT_COSTS, Thrift
-from sim.kernel.changes.row_changes import Rows, ScannedChanges
+from recorder.session.pages.watch_cost import FAULT_COSTS, WatchCost
+from sim.kernel.changes.row_changes import ScannedChanges
+from sim.kernel.marks import Rows
 from sim.kernel.schema import Slot
 from sim.kernel.state import Snapshot, State
 
@@ -35,7 +36,7 @@ class PagedChanges:
         self._size_min_bytes = size_min_bytes
         self._scanned = ScannedChanges(state)
         self._reader: PageReader | None = None  # None while nothing is known but by a scan.
-        self._thrift = Thrift()
+        self._watch_cost = WatchCost()
         self._saved_pages = 0  # Since the baseline; those that were not copied.
 
     def changed_rows(self) -> Mapping[str, Rows]:
@@ -80,7 +81,7 @@ class PagedChanges:
             self._go_on(self._reader)
         else:  # Another arena, or a rest.
             self._let_go()
-            if not self._thrift.rests or self._thrift.rested():
+            if not self._watch_cost.backing_off or self._watch_cost.backoff_over():
                 self._reader = PageReader.begin(arena, self._size_min_bytes)
         self._saved_pages = 0
         # While pages are known the writer may make the next full state in the memory of this one.
@@ -94,7 +95,7 @@ class PagedChanges:
     def _go_on(self, reader: PageReader) -> None:
         """Begin anew with the pages of the same arena, if those of the last baseline were worth it."""
         pages = reader.take()
-        if pages is None or not self._thrift.pays(FAULT_COSTS * len(pages), self._saved_pages):
+        if pages is None or not self._watch_cost.is_worth_it(FAULT_COSTS * len(pages), self._saved_pages):
             self._let_go()
 
     def _let_go(self) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recorder.session.pages.page_watch import PageReader
 from recorder.session.pages.userfaultfd import PAGE_BYTES, Pages
-from recorder.session.pages.watch_cost import FAULT_COSTS, SCATTERED_COSTS, Thrift
+from recorder.session.pages.watch_cost import FAULT_COSTS, SCATTERED_COSTS, WatchCost
 from sim.kernel.changes.tick_changes import ARENA_WORD_BYTES, ArenaWords, ScannedTicks, TickChanges
 from sim.kernel.state import State
 
@@ -31,14 +31,14 @@ class PagedTicks(ScannedTicks):
         """size_min_bytes: of a state that is watched."""
         self._size_min_bytes = size_min_bytes
         self._reader: PageReader | None = None
-        self._thrift = Thrift()
+        self._watch_cost = WatchCost()
         super().__init__(state)
 
     def take(self, state: State) -> TickChanges | None:
         """See TickSource."""
         if state.arena is not self._arena:
             return None
-        if self._thrift.rests and self._thrift.rested():
+        if self._watch_cost.backing_off and self._watch_cost.backoff_over():
             # Before the comparison: what is written after this is for the next one.
             self._reader = PageReader.begin(state.arena, self._size_min_bytes)
             return super().take(state)
@@ -47,7 +47,7 @@ class PagedTicks(ScannedTicks):
         if reader is None or pages is None:
             self._let_go()
             return super().take(state)
-        if not self._thrift.pays((FAULT_COSTS + SCATTERED_COSTS) * len(pages), reader.page_count):
+        if not self._watch_cost.is_worth_it((FAULT_COSTS + SCATTERED_COSTS) * len(pages), reader.page_count):
             self._let_go()
         if SCATTERED_COSTS * len(pages) >= reader.page_count:
             return super().take(state)
@@ -62,7 +62,7 @@ class PagedTicks(ScannedTicks):
             self.take(state)  # The consumer has it in its copy of the whole.
             return
         self._let_go()
-        if not self._thrift.rests:
+        if not self._watch_cost.backing_off:
             self._reader = PageReader.begin(state.arena, self._size_min_bytes)
         super().reset(state)
 

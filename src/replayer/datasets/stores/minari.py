@@ -24,14 +24,13 @@ import numpy as np
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
-from replayer.datasets.build import described_file
 from replayer.datasets.columns import Array, Shape
 from replayer.datasets.dataset import file_table
-from replayer.datasets.plan import Source, open_source
+from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
+from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.states import AGENT, RUN, TICK
-from replayer.datasets.stores.store_formats import PARTS_FORMAT, Tables
-from replayer.datasets.table import Table, values_of
+from replayer.datasets.table import DatasetTable, values_of
 from replayer.datasets.worker import Task
 
 DATA_FORMAT = "hdf5"
@@ -132,7 +131,7 @@ _Key = tuple[str, str]  # A run and an agent.
 class _Building:
     """Writes one data set."""
 
-    def __init__(self, table: Table, sources: Sequence[Source], identity: str) -> None:
+    def __init__(self, table: DatasetTable, sources: Sequence[TapeInput], identity: str) -> None:
         """Raises ExtractionError if there is a gap."""
         self._table, self._identity = table, identity
         self._sources = {source.run: source for source in sources}
@@ -255,7 +254,7 @@ class _Building:
         )
 
 
-def _seed(source: Source) -> int | None:
+def _seed(source: TapeInput) -> int | None:
     """The run's, if its world's configuration names one."""
     seed = source.world["config"].get("seed") if source.world is not None else None
     return seed if type(seed) is int and 0 <= seed <= _SEED_MAX else None

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+from replayer.datasets.manifest import Tables
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.worker import Task
 from sim.extras import missing_package
 
 FileFormat = Literal["parquet", "arrow", "zarr", "minari"]
-PARTS_FORMAT = "arrow"  # Of the parts of a store: it can be mapped into memory as it is.
 _NEEDS: dict[str, tuple[str, ...]] = {
     "parquet": ("pyarrow",),
     "arrow": ("pyarrow",),
@@ -25,8 +25,6 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 }
 _EXTRAS = {"arrow": "parquet"}
 assert set(_NEEDS) == set(get_args(FileFormat))
-
-Tables = dict[str, dict[str, Any]]  # As the manifest has them.
 
 
 class Store(Protocol):

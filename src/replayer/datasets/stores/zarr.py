@@ -23,12 +23,11 @@ import pyarrow.compute as pc
 import zarr
 from zarr.codecs import ZstdCodec
 
-from replayer.datasets.build import described_file
 from replayer.datasets.columns import Array, Lists, Shape
 from replayer.datasets.dataset import file_table
+from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.stores.store_formats import PARTS_FORMAT, Tables
-from replayer.datasets.table import Table, values_of
+from replayer.datasets.table import DatasetTable, values_of
 from replayer.datasets.worker import RECORDS, Task
 
 STORE = "data.zarr"
@@ -84,7 +83,7 @@ def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
     return built
 
 
-def _write_table(path: Path, name: str, table: Table) -> None:
+def _write_table(path: Path, name: str, table: DatasetTable) -> None:
     group = zarr.create_group(path, path=name)
     rows = table.rows
     assert rows is not None
@@ -106,7 +105,7 @@ def _write_table(path: Path, name: str, table: Table) -> None:
             _write(group, column, shape, rows, _values(table, column, shape), "row", {})
 
 
-def _values(table: Table, column: str, shape: Shape) -> Iterator[Array]:
+def _values(table: DatasetTable, column: str, shape: Shape) -> Iterator[Array]:
     for batch in table.select(column):
         values = values_of(batch, column, shape)
         yield values.values if isinstance(values, Lists) else values

@@ -22,7 +22,7 @@ import attrs
 
 from replayer.datasets.columns import Block, Shape, shape_of
 from replayer.datasets.extract import list_tapes, make_task
-from replayer.datasets.plan import Part, Source, look_at, make_parts, open_source
+from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts, open_source
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.stream.shuffle_buffer import Chunk, ShuffleBuffer, cut, in_batches, row_count, to_chunk
 from replayer.datasets.worker import Losses, Task, rows_of_part
@@ -114,7 +114,7 @@ def samples(
         raise ExtractionError("long: a row is a sample here; the long form is for files, see extract")
     # Outcomes take the last state of each tape, which is simulated for that; of states nobody asks for them.
     looking = request if order.gives(OUTCOME) else attrs.evolve(request, tables=("states",))
-    looked = look_at(paths, looking, world, jobs, lambda _: None)
+    looked = inspect_tapes(paths, looking, world, jobs, lambda _: None)
     sources = looked.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):
@@ -142,10 +142,12 @@ class Samples:
         missing: of the last iteration, as far as it has come: which samples could not be had, by the tape's name.
     """
 
-    def __init__(self, task: Task, parts: Sequence[Part], order: Order, notes: Sequence[str], epoch: int = 0) -> None:
+    def __init__(
+        self, task: Task, parts: Sequence[DatasetPart], order: Order, notes: Sequence[str], epoch: int = 0
+    ) -> None:
         self._task, self._parts = task, parts
         self.order, self.epoch = order, epoch
-        self.sources: Sequence[Source] = task.sources
+        self.sources: Sequence[TapeInput] = task.sources
         self.notes = notes
         self.missing: list[tuple[str, Missing]] = []
         self._given = 0  # Rows of the iteration that is under way, or was last.
@@ -211,7 +213,7 @@ class Samples:
             yield from buffer.add(chunk)
         yield from buffer.drain()
 
-    def _rows(self, parts: Sequence[Part]) -> Iterator[Chunk]:
+    def _rows(self, parts: Sequence[DatasetPart]) -> Iterator[Chunk]:
         """All rows of these parts, in order. Raises ExtractionError if tapes give different columns."""
         settled: tuple[str, dict[str, Shape]] | None = None
         for part in parts:
@@ -230,7 +232,7 @@ class Samples:
                     )
                 yield to_chunk(block)
 
-    def _blocks(self, part: Part) -> Iterator[Block]:
+    def _blocks(self, part: DatasetPart) -> Iterator[Block]:
         """The rows of a part, few at a time."""
         task, source, order = self._task, self.sources[part.source], self.order
         at_once = len(task.agents[part.source]) if task.tables == ("pairs",) else 1

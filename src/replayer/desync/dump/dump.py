@@ -1,6 +1,6 @@
 """Write a finding down: one folder with a report to read and the states and inputs to look into.
 
-What is there already is never written over: see atomic_folder.py.
+What is there already is never written over: see recorder.storage.atomic_folder.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 
 from recorder.environment import describe_environment
-from replayer.desync.dump.atomic_folder import keep_folder
+from recorder.storage.atomic_folder import write_folder
 from replayer.desync.dump.differences_csv import TableOfDifferences, write_differences
 from replayer.desync.dump.dump_tapes import write_tapes
 from replayer.desync.finding import Finding
@@ -21,6 +21,11 @@ from replayer.desync.state_diff import FieldDifference, row_lines
 from replayer.tape.npz import write_state
 from replayer.tape.tape import Tape
 from replayer.value_text import to_json
+
+DUMP_FILES = {
+    *("report.md", "finding.json", "inputs.json", "before.npz", "replayed.npz", "keyframe_recorded.npz"),
+    *("keyframe_replayed.npz", "differences.csv", "reproduction.tape", "state.tape", "tree.json"),
+}  # All that a dump may have.
 
 
 def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path | None, Finding]:
@@ -39,9 +44,8 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
 
     Raises OSError if the folder cannot be written.
     """
-    return keep_folder(
-        folder / f"{tape.path.stem}.desync-{finding.tick}", lambda part: _write_files(part, tape, finding)
-    )
+    target = folder / f"{tape.path.stem}.desync-{finding.tick}"
+    return write_folder(target, lambda part: _write_files(part, tape, finding), files=DUMP_FILES)
 
 
 def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:

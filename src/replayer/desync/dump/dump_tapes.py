@@ -12,10 +12,9 @@ from recorder.errors import CorruptError
 from recorder.session.lockstep import RUN_NAME, TREE_NAME, write_tree
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.desync.finding import Finding
-from replayer.desync.state_diff import FieldDifference, compare_states
-from replayer.diagnose.compare.tape_diff import SIDES
+from replayer.desync.state_diff import SIDES, FieldDifference, compare_states
 from replayer.tape.tape import Tape
-from sim.kernel.merkle_tree import HashTree, find_differing_leaves
+from sim.kernel.merkle_tree import MerkleTree, find_differing_leaves
 from sim.kernel.state import Snapshot
 
 REPRODUCTION = "reproduction.tape"
@@ -74,11 +73,11 @@ def diff_dumps(one: Path, other: Path) -> DumpDifference:
     return DumpDifference((left_tick, right_tick), blocks, len(left.leaves), exchanges, compare_states(*states, SIDES))
 
 
-def _read_tree(folder: Path) -> tuple[int, HashTree]:
+def _read_tree(folder: Path) -> tuple[int, MerkleTree]:
     plain: Any = json.loads((folder / TREE_NAME).read_text(encoding="utf-8"))
     match plain:
         case {"tick": int(tick)}:
-            return tick, HashTree.from_plain(plain)
+            return tick, MerkleTree.from_plain(plain)
     raise ValueError(f"{folder / TREE_NAME}: no tree of hashes")
 
 

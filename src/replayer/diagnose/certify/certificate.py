@@ -7,22 +7,19 @@ another one. It is no signature: whoever can write the tape can write the certif
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from recorder.storage.file_names import following_segments, journal_path, segment_path
-from recorder.storage.os_errors import writing
+from recorder.storage.atomic_file import write_file
 from replayer.diagnose.certify.certify import CellReport, Certification
+from replayer.tape.digest import tape_digest
 from replayer.tape.tape import Tape
 
 SUFFIX = ".certificate.json"
 VERSION = 1
-_CHUNK_BYTES = 1 << 20
 
 
 class CertificateError(ValueError):
@@ -32,24 +29,6 @@ class CertificateError(ValueError):
 def certificate_path(tape: Path) -> Path:
     """Where the certificate of a tape is kept."""
     return tape.with_name(f"{tape.stem}{SUFFIX}")
-
-
-def tape_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 over the names' order and the contents of all files of a tape, its journal included; hexadecimal.
-
-    Raises OSError if they cannot be read.
-    """
-    segments = [0, *following_segments(path)]
-    files = [segment_path(path, number) for number in segments] + [journal_path(path)]
-    digest = hashlib.sha256()
-    for number, file in enumerate(files):
-        if not file.exists():
-            continue  # A tape may lack its first file; a sealed one has no journal.
-        digest.update(f"file {number} of {file.stat().st_size} bytes\n".encode())
-        with file.open("rb") as opened:
-            while chunk := opened.read(_CHUNK_BYTES):
-                digest.update(chunk)
-    return digest.hexdigest()
 
 
 def certificate_of(certification: Certification, tape: Path, digest: str) -> dict[str, Any]:
@@ -82,13 +61,7 @@ def _plain_cell(report: CellReport) -> dict[str, Any]:
 
 def keep_certificate(certificate: dict[str, Any], path: Path) -> None:
     """Write a certificate, whole or not at all. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
-    with writing(path):
-        try:
-            part.write_text(json.dumps(certificate, indent=1) + "\n", encoding="utf-8")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+    write_file(path, json.dumps(certificate, indent=1) + "\n", existing="replace")
 
 
 def read_certificate(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recorder.errors import RecordingError
 from replayer.desync.state_diff import compare_states
-from replayer.diagnose.compare.tape_diff import Course, course_of_counts
+from replayer.diagnose.compare.tape_diff import Trend, trend_of_counts
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
@@ -22,25 +22,27 @@ Progress = Callable[[int, int], None]
 
 
 @attrs.frozen(eq=False)
-class Anatomy:
+class DifferenceSpread:
     """How two runs part.
 
     Attributes:
         first_tick: the first bad one; the first column of counts.
         fields: those that differ at some tick, in the order in which they begin to.
         counts: (fields, ticks) int64, how many rows differ.
-        course: what became of it, by the number of rows: see TapeDifference.
+        trend: what became of it, by the number of rows: see TapeDifference.
         stopped: why it ends before the last tick that was asked for; None if it does not.
     """
 
     first_tick: int
     fields: list[str]
     counts: npt.NDArray[np.int64]
-    course: Course
+    trend: Trend
     stopped: str | None
 
 
-def anatomize(one: Cursor, other: Cursor, first_bad: int, last_tick: int, progress: Progress | None = None) -> Anatomy:
+def measure_spread(
+    one: Cursor, other: Cursor, first_bad: int, last_tick: int, progress: Progress | None = None
+) -> DifferenceSpread:
     """Count what differs from first_bad to last_tick. Both cursors are moved.
 
     Raises RecordingError or MismatchError if the state before first_bad cannot be had on one side.
@@ -65,8 +67,8 @@ def anatomize(one: Cursor, other: Cursor, first_bad: int, last_tick: int, progre
     counts = np.array([[column.get(name, 0) for column in columns] for name in fields], np.int64)
     counts = counts.reshape(len(fields), len(columns))
     totals = counts.sum(axis=0).tolist()
-    course: Course = "transient" if totals and not totals[-1] else course_of_counts(totals or [0])
-    return Anatomy(first_bad, fields, counts, course, stopped)
+    trend: Trend = "transient" if totals and not totals[-1] else trend_of_counts(totals or [0])
+    return DifferenceSpread(first_bad, fields, counts, trend, stopped)
 
 
 def _ensure_recorded(cursor: Cursor, tape: Tape, tick: int) -> None:

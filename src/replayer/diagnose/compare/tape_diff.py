@@ -13,14 +13,13 @@ import attrs
 
 from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.blocks.frame import Frame
-from replayer.desync.state_diff import FieldDifference, compare_states
+from replayer.desync.state_diff import SIDES, FieldDifference, compare_states
 from replayer.tape.tape import Tape
 from sim.kernel.hashing import FIELD_HASH_BYTES, split_short
 
 Progress = Callable[[int, int], None]
-Course = Literal["transient", "bounded", "spreading"]
+Trend = Literal["transient", "bounded", "spreading"]
 
-SIDES = ("first", "second")  # What the two are called where they are shown.
 SPREAD_FACTOR = 2.0  # So many times as much differs in the last quarter as at the beginning: it spreads.
 TELL_TICKS = 2000
 
@@ -49,7 +48,7 @@ class TapeDifference:
         inputs_tick: the first with other inputs; None if there is none.
         ticks: those with other states, in order.
         phase: of the first of them, behind which the states differ first; None if the tapes do not say.
-        course: what became of the difference; None without one. "transient": states were the same again up to the end;
+        trend: what became of the difference; None without one. "transient": states were the same again up to the end;
             "spreading": more and more differs; "bounded": as much as in the beginning, or less.
         keyframe_tick: the first, from the first bad tick on, of which both have a keyframe; None if there is none.
         differences: by field, at keyframe_tick; recorded is the first tape's, replayed the second's.
@@ -62,7 +61,7 @@ class TapeDifference:
     inputs_tick: int | None
     ticks: list[TickDifference]
     phase: str | None
-    course: Course | None
+    trend: Trend | None
     keyframe_tick: int | None
     differences: list[FieldDifference]
 
@@ -107,9 +106,9 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
                 phase = _first_phase(sides, *pair)
             ticks.append(found)
     keyframe_tick, differences = _values(one, other, ticks[0].tick) if ticks else (None, [])
-    course = _course(ticks, last)
+    trend = _trend(ticks, last)
     return TapeDifference(
-        first, last, compared, unreadable, inputs_tick, ticks, phase, course, keyframe_tick, differences
+        first, last, compared, unreadable, inputs_tick, ticks, phase, trend, keyframe_tick, differences
     )
 
 
@@ -218,16 +217,16 @@ def _values(one: Tape, other: Tape, tick: int) -> tuple[int | None, list[FieldDi
     return None, []
 
 
-def _course(ticks: list[TickDifference], last_tick: int) -> Course | None:
+def _trend(ticks: list[TickDifference], last_tick: int) -> Trend | None:
     """What became of a difference, by the number of fields that differ; see TapeDifference."""
     if not ticks:
         return None
     if ticks[-1].tick < last_tick:
         return "transient"
-    return course_of_counts([len(one.fields) if one.fields else 1 for one in ticks])
+    return trend_of_counts([len(one.fields) if one.fields else 1 for one in ticks])
 
 
-def course_of_counts(counts: list[int]) -> Course:
+def trend_of_counts(counts: list[int]) -> Trend:
     """Whether a difference spreads, from how much differed at each tick since it began."""
     quarter = max(1, len(counts) // 4)
     beginning, end = sum(counts[:quarter]) / quarter, sum(counts[-quarter:]) / quarter

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import attrs
 
-from replayer.diagnose.explain.source_lines import LineMap, Source
-from replayer.diagnose.explain.step_trace import Record, Trace, Values
+from replayer.diagnose.explain.source_lines import LineMap, SourceFile
+from replayer.diagnose.explain.step_trace import Record, StepTrace, Values
 
 WINDOW = 4000  # So many records ahead it is looked for where two ledgers meet again.
 
@@ -33,7 +33,7 @@ class Item:
 
 
 @attrs.frozen
-class Origin:
+class ValueOrigin:
     """Where a value began to differ.
 
     Attributes:
@@ -52,7 +52,7 @@ class Origin:
 class _Spell:
     """From where to where a value differed."""
 
-    origin: Origin
+    origin: ValueOrigin
     end: int | None = None
 
 
@@ -65,10 +65,10 @@ class Alignment:
         item_of: indices of items, by indices of the first ledger's records.
     """
 
-    def __init__(self, first: Trace, second: Trace) -> None:
+    def __init__(self, first: StepTrace, second: StepTrace) -> None:
         self.first, self.second = first, second
         self.line_maps = _map_lines(first, second)
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, SourceFile] = {}
         self.items = list(
             _align(self._keys(first.records, is_second=False), self._keys(second.records, is_second=True))
         )
@@ -91,18 +91,18 @@ class Alignment:
 
     # --- what is asked
 
-    def source(self, path: str) -> Source:
+    def source(self, path: str) -> SourceFile:
         """The source of a file."""
-        return self.sources.setdefault(path, Source(path))
+        return self.sources.setdefault(path, SourceFile(path))
 
-    def origin(self, name: str, item: int) -> Origin | None:
+    def origin(self, name: str, item: int) -> ValueOrigin | None:
         """Where the difference of a value that there was just before an item ran began; None if it did not differ."""
         for spell in reversed(self._spells.get(name, [])):
             if spell.origin.item < item:
                 return spell.origin if spell.end is None or spell.end >= item else None
         return None
 
-    def final(self) -> dict[str, Origin]:
+    def final(self) -> dict[str, ValueOrigin]:
         """The values that differ at the end, and where that began."""
         return {name: spells[-1].origin for name, spells in self._spells.items() if spells[-1].end is None}
 
@@ -141,14 +141,16 @@ class Alignment:
                 first, second = self.first.records[item.first], self.second.records[item.second]
                 self._pair(first, second)
                 names = self._apply(0, first.before, index) | self._apply(1, second.before, index)
-                given = Origin(ARGUMENT, self.item_of[first.parent]) if first.parent >= 0 else Origin(HIDDEN, -1)
+                given = (
+                    ValueOrigin(ARGUMENT, self.item_of[first.parent]) if first.parent >= 0 else ValueOrigin(HIDDEN, -1)
+                )
                 for name in sorted(names):
-                    self._mark(name, index, given if name.startswith("f") else Origin(HIDDEN, -1))
+                    self._mark(name, index, given if name.startswith("f") else ValueOrigin(HIDDEN, -1))
                 for name in sorted(touched):
-                    self._mark(name, index, Origin(PARTED, parted))
+                    self._mark(name, index, ValueOrigin(PARTED, parted))
                 touched = set()
                 for name in sorted(self._apply(0, first.after, index + 1) | self._apply(1, second.after, index + 1)):
-                    self._mark(name, index + 1, Origin(HERE, index, self._last_look(first, name)))
+                    self._mark(name, index + 1, ValueOrigin(HERE, index, self._last_look(first, name)))
                 parted = index
             else:
                 for side, place in enumerate((item.first, item.second)):
@@ -156,7 +158,7 @@ class Alignment:
                         record = (self.first, self.second)[side].records[place]
                         touched |= self._apply(side, record.before, index) | self._apply(side, record.after, index)
         for name in sorted(touched):
-            self._mark(name, len(self.items), Origin(PARTED, parted))
+            self._mark(name, len(self.items), ValueOrigin(PARTED, parted))
 
     def _last_look(self, record: Record, name: str) -> int | None:
         """See Origin.since. A value that was large before the step began was looked at then, before any record."""
@@ -182,7 +184,7 @@ class Alignment:
             names.add(name)
         return names
 
-    def _mark(self, name: str, index: int, origin: Origin) -> None:
+    def _mark(self, name: str, index: int, origin: ValueOrigin) -> None:
         pair = self._values[0].get(name), self._values[1].get(name)
         spells = self._spells.setdefault(name, [])
         is_open = bool(spells) and spells[-1].end is None
@@ -195,13 +197,13 @@ class Alignment:
             del self._spells[name]
 
 
-def _map_lines(first: Trace, second: Trace) -> dict[str, LineMap]:
+def _map_lines(first: StepTrace, second: StepTrace) -> dict[str, LineMap]:
     paths: dict[str, list[str | None]] = {}
     for side, trace in enumerate((first, second)):
         for record in trace.records:
             paths.setdefault(record.module, [None, None])[side] = record.path
     return {
-        module: LineMap(Source(pair[0] or pair[1] or ""), Source(pair[1] or pair[0] or ""))
+        module: LineMap(SourceFile(pair[0] or pair[1] or ""), SourceFile(pair[1] or pair[0] or ""))
         for module, pair in paths.items()
     }
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from replayer.desync.ulps import compare_lanes
-from replayer.diagnose.explain.align import HIDDEN, PARTED, Alignment, Item, Origin
-from replayer.diagnose.explain.cause import Cause, Place, Value
+from replayer.desync.ulps import compare_elements
+from replayer.diagnose.explain.align import HIDDEN, PARTED, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record
 
@@ -29,7 +29,7 @@ def find_cause(alignment: Alignment) -> Cause | None:
     return _Finder(alignment).find(name, origin)
 
 
-def _start(alignment: Alignment) -> tuple[str, Origin] | None:
+def _start(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
     """The value whose way is gone back: of the fields that differ at the end, the one that began to first."""
     final = alignment.final()
     fields = {name: origin for name, origin in final.items() if name.startswith("s:")}
@@ -41,22 +41,22 @@ def _start(alignment: Alignment) -> tuple[str, Origin] | None:
     return min(chosen.items(), key=lambda entry: (entry[1].item, entry[0]))
 
 
-def _parting(alignment: Alignment) -> tuple[str, Origin] | None:
+def _parting(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
     """Where the two first went other ways for good, as when one of them raised something."""
     last = alignment.items[-1] if alignment.items else None
     if last is None or (last.first is not None and last.second is not None):
         return None
     both = [index for index, item in enumerate(alignment.items) if item.first is not None and item.second is not None]
-    return ("", Origin(PARTED, both[-1])) if both else None
+    return ("", ValueOrigin(PARTED, both[-1])) if both else None
 
 
 class _Finder:
     def __init__(self, alignment: Alignment) -> None:
         self._alignment = alignment
         self._items = alignment.items
-        self._way: list[tuple[Place, str]] = []
+        self._way: list[tuple[SourceLocation, str]] = []
 
-    def find(self, name: str, origin: Origin) -> Cause | None:
+    def find(self, name: str, origin: ValueOrigin) -> Cause | None:
         """Go back from a value and where it began to differ."""
         seen: set[int] = set()
         while True:
@@ -75,7 +75,7 @@ class _Finder:
 
     # --- going back
 
-    def _parents(self, item: int) -> list[tuple[str, Origin]]:
+    def _parents(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """What an item reads that differs already, and where that began."""
         found = []
         record = self._record(item)
@@ -89,12 +89,12 @@ class _Finder:
                 found += self._inside(item)
         return found
 
-    def _since(self, origin: Origin) -> list[tuple[str, Origin]]:
+    def _since(self, origin: ValueOrigin) -> list[tuple[str, ValueOrigin]]:
         """For a large value, which is not looked at after each line: where anything began to differ since it was."""
         for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
             changed = self._alignment.changed_at(place)
             if changed:
-                return [(changed[0], Origin("here", place))]
+                return [(changed[0], ValueOrigin("here", place))]
         return []
 
     def _reads(self, item: int) -> Iterator[str]:
@@ -124,21 +124,21 @@ class _Finder:
             if name.startswith("c") and name.endswith(f":{attribute}")
         ]
 
-    def _returned(self, item: int) -> list[tuple[str, Origin]]:
+    def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """Returns from functions that the item's line called, if they gave other values."""
         found = []
         for place in self._below(item):
             record = self._record(place)
             if record.kind == RETURN and self._alignment.origin(f"f{record.frame}:return", place + 1) is not None:
-                found.append((f"f{record.frame}:return", Origin("here", place)))
+                found.append((f"f{record.frame}:return", ValueOrigin("here", place)))
         return found
 
-    def _inside(self, item: int) -> list[tuple[str, Origin]]:
+    def _inside(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """The first place inside of the calls that the line made where something began to differ."""
         for place in self._below(item):
             changed = self._alignment.changed_at(place)
             if changed:
-                return [(changed[0], Origin("here", place))]
+                return [(changed[0], ValueOrigin("here", place))]
         return []
 
     def _below(self, item: int) -> list[int]:
@@ -174,7 +174,7 @@ class _Finder:
 
     # --- telling
 
-    def _cause(self, item: int, name: str, origin: Origin, outside: list[str]) -> Cause:
+    def _cause(self, item: int, name: str, origin: ValueOrigin, outside: list[str]) -> Cause:
         place, other = self._place(item), self._other_place(item)
         operation = self._operation(item)
         only = self._only_in_one(item) if origin.kind == PARTED else None
@@ -224,14 +224,14 @@ class _Finder:
         ]
         return next((pair for pair in pairs if pair[0].inputs == pair[1].inputs), None)
 
-    def _result(self, operation: tuple[Operation, Operation]) -> Value | None:
+    def _result(self, operation: tuple[Operation, Operation]) -> DifferingValue | None:
         first, second = operation
         for one, other in zip(first.outputs, second.outputs, strict=False):
             if one != other:
                 return self._value_of(f"the result of {first.name}", one, other)
         return None
 
-    def _only_in_one(self, item: int) -> tuple[Place, Place | None] | None:
+    def _only_in_one(self, item: int) -> tuple[SourceLocation, SourceLocation | None] | None:
         """The line that only one version of the code has, if that is where the two went other ways."""
         for following in self._items[item + 1 : item + 3]:
             for side, number in (("first", following.first), ("second", following.second)):
@@ -245,7 +245,7 @@ class _Finder:
                     return found, None
         return None
 
-    def _edited_definition(self, item: int, outside: list[str]) -> tuple[Place, Place] | None:
+    def _edited_definition(self, item: int, outside: list[str]) -> tuple[SourceLocation, SourceLocation] | None:
         """Where the two versions of the code give something outside of the state another value."""
         record = self._record(item)
         lines = self._alignment.line_maps[record.module]
@@ -259,12 +259,12 @@ class _Finder:
                     if line in lines.edited:
                         mapped = lines.to_first(line)
                         return (
-                            Place(first.path, mapped, "", first.statement_text(mapped)),
-                            Place(second.path, line, "", second.statement_text(line)),
+                            SourceLocation(first.path, mapped, "", first.statement_text(mapped)),
+                            SourceLocation(second.path, line, "", second.statement_text(line)),
                         )
         return None
 
-    def _other_place(self, item: int) -> Place | None:
+    def _other_place(self, item: int) -> SourceLocation | None:
         """The line of the second version, if it is another one than that of the first."""
         here = self._items[item]
         if here.second is None:
@@ -275,7 +275,7 @@ class _Finder:
         spread = range(statement.first_line, statement.last_line + 1) if statement is not None else [second.line]
         return self._place_of(second) if any(line in lines.edited for line in spread) else None
 
-    def _value(self, name: str, item: int) -> Value | None:
+    def _value(self, name: str, item: int) -> DifferingValue | None:
         """A value that an item changed, or as it was there."""
         digests = []
         for side, trace in enumerate((self._alignment.first, self._alignment.second)):
@@ -284,7 +284,7 @@ class _Finder:
                 return None
         return self._value_of(self._shown(name, item), *digests) if digests[0] != digests[1] else None
 
-    def _outside_value(self, name: str, item: int) -> Value | None:
+    def _outside_value(self, name: str, item: int) -> DifferingValue | None:
         """What the step found outside of the state; as it was at an item, if it did not differ yet when first seen."""
         first, second = (self._alignment.first_digest(name, side) for side in (0, 1))
         known = first in self._alignment.first.texts and second in self._alignment.second.texts
@@ -292,15 +292,15 @@ class _Finder:
             return self._value_of(self._shown(name, item), first, second)
         return self._value(name, item)
 
-    def _value_of(self, name: str, first: int | None, second: int | None) -> Value:
+    def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:
         traces = (self._alignment.first, self._alignment.second)
         texts = [
             trace.texts.get(digest, "?") if digest is not None else "not there"
             for trace, digest in zip(traces, (first, second), strict=True)
         ]
         arrays = [trace.arrays.get(digest or 0) for trace, digest in zip(traces, (first, second), strict=True)]
-        lanes = compare_lanes(arrays[0], arrays[1]) if arrays[0] is not None and arrays[1] is not None else None
-        return Value(name, texts[0], texts[1], lanes)
+        elements = compare_elements(arrays[0], arrays[1]) if arrays[0] is not None and arrays[1] is not None else None
+        return DifferingValue(name, texts[0], texts[1], elements)
 
     # --- small things
 
@@ -322,14 +322,14 @@ class _Finder:
             found.append(self._alignment.source(second.path).statement(second.line))
         return [statement for statement in found if statement is not None]
 
-    def _place(self, item: int) -> Place:
+    def _place(self, item: int) -> SourceLocation:
         return self._place_of(self._record(item))
 
-    def _place_of(self, record: Record) -> Place:
+    def _place_of(self, record: Record) -> SourceLocation:
         source = self._alignment.source(record.path)
         statement = source.statement(record.line)
         line = statement.first_line if statement is not None else record.line
-        return Place(record.path, line, record.function, source.statement_text(record.line))
+        return SourceLocation(record.path, line, record.function, source.statement_text(record.line))
 
     def _shown(self, name: str, item: int) -> str:
         """A value's name as people say it."""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import attrs
 
-from replayer.desync.ulps import Lanes
+from replayer.desync.ulps import DifferingElements
 
 
 @attrs.frozen
-class Place:
+class SourceLocation:
     """One line of source.
 
     Attributes:
@@ -30,19 +30,19 @@ class Place:
 
 
 @attrs.frozen
-class Value:
+class DifferingValue:
     """A value that differs.
 
     Attributes:
         name: as people say it: the field energy, growth, self.count.
         first, second: what it is on both sides, in words.
-        lanes: where it differs; None if it was not kept or is no array of numbers of one shape.
+        elements: where it differs; None if it was not kept or is no array of numbers of one shape.
     """
 
     name: str
     first: str
     second: str
-    lanes: Lanes | None
+    elements: DifferingElements | None
 
 
 @attrs.frozen
@@ -63,10 +63,10 @@ class Cause:
     """
 
     kind: str
-    place: Place
-    other_place: Place | None
+    place: SourceLocation
+    other_place: SourceLocation | None
     operation: str | None
     calls: tuple[str, ...]
-    value: Value | None
-    outside: list[Value]
-    way: list[tuple[Place, str]]
+    value: DifferingValue | None
+    outside: list[DifferingValue]
+    way: list[tuple[SourceLocation, str]]

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from replayer.diagnose.explain.source_lines import Source
-from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, Trace, Values
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, StepTrace, Values
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
 from sim.kernel.hashing import hash_arena
 from sim.kernel.simulation import Simulation
@@ -35,7 +35,7 @@ class LineLedger:
     """Hears of lines (see line_hooks.py) and operations (see traced_array.py), and writes a Trace."""
 
     def __init__(self, simulation: Simulation) -> None:
-        self.trace = Trace()
+        self.trace = StepTrace()
         self.digester = Digester(self._place_of)
         self._by_content = Digester()
         self._simulation = simulation
@@ -51,7 +51,7 @@ class LineLedger:
         ] = {}  # Of large values: id, digest and record when they were looked at.
         self._kept_bytes = 0
         self._arena_hash: int | None = None
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, SourceFile] = {}
         self._words: dict[tuple[str, int], frozenset[str]] = {}
 
     # --- what is heard
@@ -103,7 +103,7 @@ class LineLedger:
         """The digest of an operation's input or output: by content, wherever it lies."""
         return self._digest(value, self._by_content)
 
-    def finish(self) -> Trace:
+    def finish(self) -> StepTrace:
         """Give the ledger after the step; what it changed last belongs to its last line."""
         self._look_at_state({})
         return self.trace
@@ -196,7 +196,7 @@ class LineLedger:
             return True
         place = (self.trace.records[record].path, self.trace.records[record].line)
         if place not in self._words:
-            source = self._sources.setdefault(place[0], Source(place[0]))
+            source = self._sources.setdefault(place[0], SourceFile(place[0]))
             self._words[place] = frozenset(_WORD.findall(source.statement_text(place[1])))
         return name in self._words[place]
 

@@ -32,7 +32,7 @@ class Statement:
     calls: tuple[str, ...]
 
 
-class Source:
+class SourceFile:
     """One file of a simulation."""
 
     def __init__(self, path: str) -> None:
@@ -149,7 +149,7 @@ class LineMap:
         edited: lines of the second file whose text is another one in the first.
     """
 
-    def __init__(self, first: Source, second: Source) -> None:
+    def __init__(self, first: SourceFile, second: SourceFile) -> None:
         self.edited: set[int] = set()
         self._to_first: dict[int, int] = {}
         self.same = first.lines == second.lines

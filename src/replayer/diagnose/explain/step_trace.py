@@ -72,7 +72,7 @@ class Operation:
 
 
 @attrs.define
-class Trace:
+class StepTrace:
     """A traced step.
 
     Attributes:
@@ -99,9 +99,9 @@ class Trace:
         }
 
     @staticmethod
-    def from_plain(plain: dict[str, Any]) -> Trace:
+    def from_plain(plain: dict[str, Any]) -> StepTrace:
         """What to_plain made."""
-        return Trace(
+        return StepTrace(
             [Record(*parts) for parts in plain["records"]],
             [Operation(*parts) for parts in plain["operations"]],
             plain["texts"],

@@ -17,7 +17,7 @@ from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.line_hooks import OwnCode, listening
 from replayer.diagnose.explain.line_trace import LineLedger
-from replayer.diagnose.explain.step_trace import Trace, snapshot_from_plain, snapshot_to_plain
+from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain, snapshot_to_plain
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
@@ -41,7 +41,7 @@ class TracedStep:
 
     state: Snapshot | None
     raised: str | None
-    trace: Trace
+    trace: StepTrace
     is_same: bool
     note: str | None
     phases: list[PhaseStep] = attrs.field(factory=list)
@@ -62,7 +62,7 @@ class TracedStep:
         """What to_plain made."""
         state = snapshot_from_plain(plain["state"]) if plain["state"] is not None else None
         phases = [PhaseStep(*parts) for parts in plain["phases"]]
-        trace = Trace.from_plain(plain["trace"])
+        trace = StepTrace.from_plain(plain["trace"])
         return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], phases)
 
 
@@ -87,7 +87,7 @@ def _made(untraced: dict[str, Any], traced: dict[str, Any], note: str | None, *,
     # A step that is not repeatable is told by what the traced one gave: that is what its ledger is about.
     told = traced if note == NOT_REPEATABLE else untraced
     state = snapshot_from_plain(told["state"]) if told["raised"] is None else None
-    return TracedStep(state, told["raised"], Trace.from_plain(traced["trace"]), is_same, note)
+    return TracedStep(state, told["raised"], StepTrace.from_plain(traced["trace"]), is_same, note)
 
 
 def _outcome(result: dict[str, Any]) -> tuple[Any, ...]:
@@ -113,7 +113,7 @@ def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, A
     if arrays:
         array_view.watch_arrays(simulation)
         array_view.watch_modules(is_own)
-        array_view.start_watching(array_view.Watch(ledger.digest, ledger.note))
+        array_view.start_watching(array_view.OperationWatch(ledger.digest, ledger.note))
     with listening(ledger, is_own):
         result = _step(simulation, inputs)
     array_view.stop_watching()

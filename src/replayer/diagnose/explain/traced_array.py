@@ -34,7 +34,7 @@ _IN_PLACE = {"fill", "partition", "put", "sort"}
 _ATTRIBUTES_DEEP = 2  # How far below a simulation arrays are looked for: self.x, and self.grid.x.
 
 
-class Watch:
+class OperationWatch:
     """Where the operations of one step are told.
 
     Attributes:
@@ -61,7 +61,7 @@ class Watch:
         return tuple(map(viewed, result)) if type(result) is tuple else viewed(result)
 
 
-_watch: list[Watch] = []  # The one in use; a class of arrays has no other way to know it.
+_watch: list[OperationWatch] = []  # The one in use; a class of arrays has no other way to know it.
 
 
 def viewed(value: Any) -> Any:
@@ -230,7 +230,7 @@ def _view_attributes(holder: Any, levels: int) -> None:
             _view_attributes(value, levels - 1)
 
 
-def start_watching(watch: Watch) -> None:
+def start_watching(watch: OperationWatch) -> None:
     """Tell operations to watch from now on."""
     _watch.append(watch)
 

@@ -1,7 +1,7 @@
 """The other process of ``replay explain``: it has an environment, or a version of the code, of its own.
 
 It reads a job, plain data in a file, makes the simulation, does the job and writes the result, plain data too. Jobs:
-"verify" finds the first bad tick, "prove" says what verifying a damaged tape comes to, "state" makes the state at a tick,
+"verify" finds the first bad tick, "state" makes the state at a tick,
 "trace" runs one traced step.
 """
 
@@ -27,7 +27,6 @@ from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.intervals import list_intervals, run_intervals
-from replayer.timeline.verify import verify_tape
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
 
@@ -58,8 +57,6 @@ def _do(job: dict[str, Any], answers: int) -> dict[str, Any]:
         match job["what"]:
             case "verify":
                 result = _verify(tape, factory, answers)
-            case "prove":
-                result = _prove(tape, factory)
             case "state":
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 cursor.seek(job["tick"])
@@ -84,7 +81,7 @@ def _use_code(code: str | None) -> None:
 def _ensure_used(code: str, tape: Tape, factory: Factory | None) -> None:
     """Raise ValueError if no module comes from the other version of the code: the present one would be run for it."""
 
-    def look() -> dict[str, Any]:  # In a copy: this process is to make its simulations as that of another side does.
+    def look() -> dict[str, Any]:  # In a copy: this process is to make its simulations as that of another variant does.
         make_simulation(tape, factory)
         modules = list(sys.modules.items())
         return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}
@@ -116,18 +113,6 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
             return {"first_bad": result.bad_tick, "problems": problems}
         done += result.interval.final_tick - result.interval.place.tick
     return {"first_bad": None, "problems": problems}
-
-
-def _prove(tape: Tape, factory: Factory | None) -> dict[str, Any]:
-    report = verify_tape(tape.path, factory)
-    return {
-        "status": report.status,
-        "verified_ticks": report.verified_ticks,
-        "tick_count": report.tick_count,
-        "dropped_ticks": report.dropped_ticks,
-        "problems": [str(problem) for problem in report.problems],
-        "unreached": [[range_.first_tick, range_.last_tick, range_.why] for range_ in report.unreached],
-    }
 
 
 def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str, Any]:

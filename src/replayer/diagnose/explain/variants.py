@@ -1,7 +1,7 @@
-"""The sides that ``replay explain`` compares, and the processes that they are run in.
+"""The variants that ``replay explain`` compares, and the processes that they are run in.
 
-A side is an environment, a version of the code, or an instance that is fresh or used. All else is the same on all
-sides; the hash seed, which Python draws anew for each process, is set to 0 where the user has not set it.
+A variant is an environment, a version of the code, or an instance that is fresh or used. All else is the same on all
+variants; the hash seed, which Python draws anew for each process, is set to 0 where the user has not set it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _START = "import replayer.diagnose.explain.variant_process as traced; traced.mai
 _SHOWN_CHARS_MAX = 300  # Of what a process that died had to say.
 
 
-class SideFailedError(RecordingError):
-    """A side could not be run; the text says which and why."""
+class VariantFailedError(RecordingError):
+    """A variant could not be run; the text says which and why."""
 
 
 @attrs.frozen
-class Side:
+class Variant:
     """One of the things compared.
 
     Attributes:
@@ -53,16 +53,16 @@ class Side:
 
 
 @attrs.frozen(eq=False)
-class Outcome:
-    """What a side gave.
+class VariantOutcome:
+    """What a variant gave.
 
     Attributes:
-        side: which.
+        variant: which.
         step: the traced step; None if it was not come to.
         why_not: why not.
     """
 
-    side: Side
+    variant: Variant
     step: TracedStep | None
     why_not: str | None = None
 
@@ -75,7 +75,7 @@ class Outcome:
 
 
 @attrs.frozen
-class Searched:
+class SearchResult:
     """What the search for a bad tick came to.
 
     Attributes:
@@ -87,80 +87,59 @@ class Searched:
     problems: list[str]
 
 
-@attrs.frozen
-class Proved:
-    """What verifying a tape without a bad tick came to: of use where it is damaged or not sealed.
-
-    Attributes:
-        status: of the tape, as replayer.timeline.verify.Report has it, and so all others.
-        verified_ticks, tick_count, dropped_ticks: how many.
-        problems: damage.
-        unreached: first and last tick that could not be proved, and why.
-    """
-
-    status: str
-    verified_ticks: int
-    tick_count: int
-    dropped_ticks: int
-    problems: list[str]
-    unreached: list[tuple[int, int, str]]
-
-
-class Laboratory:
-    """Runs sides of one tape; a context manager that ends its processes."""
+class VariantRunner:
+    """Runs variants of one tape; a context manager that ends its processes."""
 
     def __init__(self, tape: Path, sim: str | None) -> None:
         """sim: module:factory, or None for a registered world."""
         self._tape = tape
         self._sim = sim
         self._folder = tempfile.TemporaryDirectory(prefix="explain-")
-        self._waiting: dict[Side, subprocess.Popen[bytes]] = {}
+        self._waiting: dict[Variant, subprocess.Popen[bytes]] = {}
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def warm_up(self, sides: Sequence[Side]) -> None:
-        """Start processes for these sides: while they load what they need, something else can be done."""
-        for side in sides:
-            if side not in self._waiting:
-                self._waiting[side] = self._start(side)
+    def warm_up(self, variants: Sequence[Variant]) -> None:
+        """Start processes for these variants: while they load what they need, something else can be done."""
+        for variant in variants:
+            if variant not in self._waiting:
+                self._waiting[variant] = self._start(variant)
 
     def trace(
-        self, sides: Sequence[Side], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
-    ) -> list[Outcome]:
-        """Run the step to a tick on these sides, side by side. before: the state at tick - 1.
+        self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
+    ) -> list[VariantOutcome]:
+        """Run the step to a tick on these variants, side by side. before: the state at tick - 1.
 
-        starts: for each side, from where instances are run; None is a fresh one. They are tried until one gives the
-        recorded state and one another. Raises SideFailedError if a side cannot be run.
+        starts: for each variant, from where instances are run; None is a fresh one. They are tried until one gives the
+        recorded state and one another. Raises VariantFailedError if a variant cannot be run.
         """
         plain = snapshot_to_plain(before)
-        jobs = [self._job("trace", side) | {"tick": tick, "before": plain, "starts": list(starts)} for side in sides]
+        jobs = [
+            self._job("trace", variant) | {"tick": tick, "before": plain, "starts": list(starts)}
+            for variant in variants
+        ]
         found = []
-        for side, result in zip(sides, self._run(jobs, sides), strict=True):
+        for variant, result in zip(variants, self._run(jobs, variants), strict=True):
             for start, one in result["steps"]:
                 step = TracedStep.from_plain(one["step"]) if "step" in one else None
-                label = side.label if start is None else f"an instance that ran from tick {start:,}"
-                found.append(Outcome(attrs.evolve(side, label=label, start=start), step, one.get("gave_up")))
+                label = variant.label if start is None else f"an instance that ran from tick {start:,}"
+                found.append(VariantOutcome(attrs.evolve(variant, label=label, start=start), step, one.get("gave_up")))
         return found
 
-    def state(self, side: Side, tick: int) -> Snapshot | None:
-        """The state at a tick as this side makes it, proved by its hash; None if it gives another one."""
+    def state(self, variant: Variant, tick: int) -> Snapshot | None:
+        """The state at a tick as this variant makes it, proved by its hash; None if it gives another one."""
         try:
-            (result,) = self._run([self._job("state", side) | {"tick": tick}], [side])
-        except SideFailedError:
+            (result,) = self._run([self._job("state", variant) | {"tick": tick}], [variant])
+        except VariantFailedError:
             return None
         return snapshot_from_plain(result["state"])
 
-    def search(self, side: Side, progress: Callable[[float], None]) -> Searched:
-        """Verify the tape on this side up to the first bad tick. progress: told how far it is, from 0 to 1.
+    def search(self, variant: Variant, progress: Callable[[float], None]) -> SearchResult:
+        """Verify the tape on this variant up to the first bad tick. progress: told how far it is, from 0 to 1.
 
-        Raises SideFailedError if it cannot be run.
+        Raises VariantFailedError if it cannot be run.
         """
-        (result,) = self._run([self._job("verify", side)], [side], progress)
-        return Searched(**result)
-
-    def prove(self, side: Side) -> Proved:
-        """Say what this side proves of a tape that is damaged, or not sealed. Raises SideFailedError."""
-        (result,) = self._run([self._job("prove", side)], [side])
-        return Proved(**result)
+        (result,) = self._run([self._job("verify", variant)], [variant], progress)
+        return SearchResult(**result)
 
     def __enter__(self) -> Self:
         return self
@@ -174,28 +153,31 @@ class Laboratory:
 
     # --- inside
 
-    def _job(self, what: str, side: Side) -> dict[str, Any]:
-        return {"what": what, "tape": str(self._tape.absolute()), "sim": self._sim, "code": side.code}
+    def _job(self, what: str, variant: Variant) -> dict[str, Any]:
+        return {"what": what, "tape": str(self._tape.absolute()), "sim": self._sim, "code": variant.code}
 
     def _run(
-        self, jobs: Sequence[dict[str, Any]], sides: Sequence[Side], progress: Callable[[float], None] | None = None
+        self,
+        jobs: Sequence[dict[str, Any]],
+        variants: Sequence[Variant],
+        progress: Callable[[float], None] | None = None,
     ) -> list[dict[str, Any]]:
         running = []
-        for job, side in zip(jobs, sides, strict=True):
-            process = self._waiting.pop(side, None) or self._start(side)
+        for job, variant in zip(jobs, variants, strict=True):
+            process = self._waiting.pop(variant, None) or self._start(variant)
             path = Path(self._folder.name) / f"job{process.pid}"
             path.write_bytes(msgpack.packb(job))
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError):  # It died already; what it said is read below.
                 process.stdin.write(f"{path}\n".encode())
                 process.stdin.flush()
-            running.append((side, path, process))
-        return [self._result(side, path, process, progress) for side, path, process in running]
+            running.append((variant, path, process))
+        return [self._result(variant, path, process, progress) for variant, path, process in running]
 
-    def _start(self, side: Side) -> subprocess.Popen[bytes]:
+    def _start(self, variant: Variant) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)}
         environment.setdefault("PYTHONHASHSEED", "0")
-        for name, value in side.environment.items():
+        for name, value in variant.environment.items():
             if value is None:
                 environment.pop(name, None)
             else:
@@ -217,7 +199,7 @@ class Laboratory:
         return Path(self._folder.name) / f"said{number}"
 
     def _result(
-        self, side: Side, path: Path, process: subprocess.Popen[bytes], progress: Callable[[float], None] | None
+        self, variant: Variant, path: Path, process: subprocess.Popen[bytes], progress: Callable[[float], None] | None
     ) -> dict[str, Any]:
         assert process.stdout is not None
         for line in process.stdout:
@@ -228,8 +210,8 @@ class Laboratory:
         if code or not answer.exists():
             text = self._said(self._started.index(process)).read_text(encoding="utf-8", errors="replace")
             last = (text.strip().splitlines() or [f"exit code {code}"])[-1][:_SHOWN_CHARS_MAX]
-            raise SideFailedError(side.said(f"the process that ran the step died: {last}"))
+            raise VariantFailedError(variant.said(f"the process that ran the step died: {last}"))
         result: dict[str, Any] = msgpack.unpackb(answer.read_bytes(), strict_map_key=False)
         if "error" in result:
-            raise SideFailedError(side.said(str(result["error"])))
+            raise VariantFailedError(variant.said(str(result["error"])))
         return result

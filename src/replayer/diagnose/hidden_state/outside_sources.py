@@ -65,7 +65,7 @@ class Answers:
     variables: dict[str, str] = attrs.field(factory=dict)
 
 
-class Sources:
+class OutsideSources:
     """The sources as one simulation's code reaches them."""
 
     def __init__(self, roots: Roots) -> None:

@@ -18,7 +18,7 @@ from replayer.desync.state_diff import compare_states
 from replayer.diagnose.hidden_state.ambient import Ambient
 from replayer.diagnose.hidden_state.ambient_diff import find_candidates
 from replayer.diagnose.hidden_state.object_walk import take_ambient
-from replayer.diagnose.hidden_state.outside_sources import Answers, Sources
+from replayer.diagnose.hidden_state.outside_sources import Answers, OutsideSources
 from replayer.diagnose.hidden_state.report import (
     ENVIRONMENT,
     FRESH,
@@ -31,7 +31,7 @@ from replayer.diagnose.hidden_state.report import (
     report_lines,
 )
 from replayer.diagnose.hidden_state.roots import Roots
-from replayer.diagnose.hidden_state.trials import Factory, Outcome, Period, Trials, reader_names
+from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError
 from sim.kernel.plain_data import encode_plain
@@ -128,7 +128,7 @@ class _Run:
             if path not in before.contents:  # Modules that only the instances led to.
                 before.contents[path] = content
                 before.objects[path] = found.objects.get(path)
-        self._sources = Sources(self._roots)
+        self._sources = OutsideSources(self._roots)
         self._trials = Trials(factory, self._roots, before)
         self._audit: AuditedChanges | None = None
         self._audited: Any = None
@@ -278,7 +278,7 @@ def _made(factory: Factory) -> Any:
         raise UnfitSimulationError(raised_text("making the simulation", error)) from error
 
 
-def _finding(period: Period, way: str, outcome: Outcome, suspects: list[Suspect]) -> SyncFinding:
+def _finding(period: Period, way: str, outcome: TrialOutcome, suspects: list[Suspect]) -> SyncFinding:
     count = outcome.bad_count
     assert count is not None
     live = period.start if count == 0 else period.states[count - 1] if period.states else None

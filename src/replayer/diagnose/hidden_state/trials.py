@@ -21,7 +21,7 @@ from recorder.exception_text import raised_text
 from replayer.diagnose.hidden_state.ambient import INSTANCE, Ambient, set_child
 from replayer.diagnose.hidden_state.ambient_diff import Candidate, find_candidates
 from replayer.diagnose.hidden_state.object_walk import take_ambient
-from replayer.diagnose.hidden_state.outside_sources import Answers, Sources
+from replayer.diagnose.hidden_state.outside_sources import Answers, OutsideSources
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
 from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.transplant import Transplant
@@ -60,7 +60,7 @@ class Period:
 
 
 @attrs.frozen(eq=False)
-class Outcome:
+class TrialOutcome:
     """How a copy got on.
 
     Attributes:
@@ -84,14 +84,14 @@ class Trials:
         self._factory = factory
         self._roots = roots
         self._before = before
-        self._sources = Sources(roots)
+        self._sources = OutsideSources(roots)
         self._used: Simulation | None = None
         self.first: Period | None = None
         self.makes_others = False  # A second instance did not begin as the live one did.
 
     def run(
         self, period: Period, way: str, put_back: Sequence[Candidate] = (), only: Sequence[str] | None = None
-    ) -> Outcome:
+    ) -> TrialOutcome:
         """Let a copy go through the period.
 
         put_back: what it gets from the live run. only: these readers are called, or these variables have other values.
@@ -117,7 +117,7 @@ class Trials:
         put_back: Sequence[Candidate],
         told_again: frozenset[str],
         only: Sequence[str] | None,
-    ) -> Outcome:
+    ) -> TrialOutcome:
         what, ambient, count = "making or loading it", None, 0
         try:
             with self._sources.moved(period.answers):
@@ -128,19 +128,19 @@ class Trials:
             ambient = take_ambient(self._roots, copy)
             self._give(period, copy, ambient, put_back)
             if copy.state.hash() != period.start.hash():
-                return Outcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
+                return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
             what = "the step"
             with self._sources.moved(period.answers, told_again):
                 for count, inputs in enumerate(period.inputs, 1):
                     changed = _read(copy, only) if way == READ else None
                     if changed is not None:
-                        return Outcome(count - 1, copy.state.snapshot(), f"{changed} changed the state", ambient)
+                        return TrialOutcome(count - 1, copy.state.snapshot(), f"{changed} changed the state", ambient)
                     copy.step(decode_plain(inputs))
                     if copy.state.hash() != period.hashes[count - 1]:
-                        return Outcome(count, copy.state.snapshot(), None, ambient)
+                        return TrialOutcome(count, copy.state.snapshot(), None, ambient)
         except Exception as error:  # noqa: BLE001 - a copy that lacks something may fail in any way; that is a finding
-            return Outcome(count, None, raised_text(what, error), ambient)
-        return Outcome(None, None, None, ambient)
+            return TrialOutcome(count, None, raised_text(what, error), ambient)
+        return TrialOutcome(None, None, None, ambient)
 
     def _elsewhere(self, period: Period) -> Simulation:
         """The used instance, after some ticks of another part of the run."""
@@ -183,7 +183,7 @@ class Trials:
 
     # --- who was it?
 
-    def suspects(self, period: Period, way: str, outcome: Outcome) -> list[Suspect]:
+    def suspects(self, period: Period, way: str, outcome: TrialOutcome) -> list[Suspect]:
         """Who makes the copy part from the live run, the best first; what turned out harmless is left out.
 
         Proved is what alone makes the hashes equal when it is put back; or, where several take part, what keeps them
@@ -203,14 +203,14 @@ class Trials:
         return [*found, *(_suspect(one, proved=False) for one in left)]
 
     def _is_needed(
-        self, period: Period, way: str, outcome: Outcome, candidates: Sequence[Candidate], one: Candidate
+        self, period: Period, way: str, outcome: TrialOutcome, candidates: Sequence[Candidate], one: Candidate
     ) -> bool:
         without = self.run(period, way, [other for other in candidates if other is not one])
         if without.state is None and outcome.state is not None:
             return False  # Half of what belongs together was put back, and the step fell over it.
         return without.bad_count is not None
 
-    def _candidates(self, period: Period, outcome: Outcome) -> list[Candidate]:
+    def _candidates(self, period: Period, outcome: TrialOutcome) -> list[Candidate]:
         found = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []
         for asked in period.answers.asked.values():
             times = len(asked.answers)
@@ -274,5 +274,5 @@ def _suspect(candidate: Candidate, *, proved: bool) -> Suspect:
     return Suspect(candidate.name, candidate.kind, candidate.detail, proved)
 
 
-def _got_further(outcome: Outcome, before: Outcome) -> bool:
+def _got_further(outcome: TrialOutcome, before: TrialOutcome) -> bool:
     return (outcome.bad_count or 0) > (before.bad_count or 0)

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
-from replayer.diagnose.write_contracts.write_guard import STEP, Guard, UndeclaredWriteError, Watch, guarded
+from replayer.diagnose.write_contracts.write_guard import STEP, Guard, GuardOptions, UndeclaredWriteError, guarded
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
@@ -32,7 +32,7 @@ _CHANGED = "changed bytes that could not be locked (through a slice that was kep
 
 
 @attrs.frozen
-class Violation:
+class UndeclaredWrite:
     """One undeclared write, where it was first seen.
 
     Attributes:
@@ -53,7 +53,7 @@ class Violation:
 
 
 @attrs.frozen
-class ContractReport:
+class WriteContractReport:
     """What a guarded replay found.
 
     Attributes:
@@ -67,7 +67,7 @@ class ContractReport:
     """
 
     checked_ticks: int
-    violations: list[Violation]
+    violations: list[UndeclaredWrite]
     contracts: dict[str, list[str] | None]
     unused: dict[str, list[str]]
     unrun: list[str]
@@ -82,10 +82,10 @@ class ContractReport:
 
 def check_contracts(
     path: str | os.PathLike[str], world: Factory | None = None, *, progress: Progress | None = None
-) -> ContractReport:
+) -> WriteContractReport:
     """Replay a whole tape under guard.
 
-    Raises as Timeline does on opening, ContractError if the simulation declares nothing or what cannot be,
+    Raises as Timeline does on opening, WriteContractError if the simulation declares nothing or what cannot be,
     SimulationFailedError if it raises without the guard, too.
     """
     with Tape(path) as tape:
@@ -104,7 +104,7 @@ class _Check:
         self._guard = guard
         self._cursor = Cursor(tape, guard)
         self._progress = progress
-        self._violations: list[Violation] = []
+        self._violations: list[UndeclaredWrite] = []
         self._known: set[tuple[str, str]] = set()  # Phases and fields that are reported, and locked no more.
         self._changed_in_bytes = False
         self._checked = 0
@@ -130,11 +130,11 @@ class _Check:
                 self._unreached += final - (self._cursor.tick if self._cursor.tick is not None else start)
                 self._cursor.leave()
 
-    def report(self) -> ContractReport:
+    def report(self) -> WriteContractReport:
         """What was found."""
         contracts = self._guard.contracts
         tables = self._guard.state.layout.capacities
-        return ContractReport(
+        return WriteContractReport(
             self._checked,
             self._violations,
             {name: None if contract is None else sorted(contract.fields) for name, contract in contracts.items()},
@@ -160,7 +160,7 @@ class _Check:
     def _look_into(self, tick: int, before: Snapshot) -> None:
         """Find what was written in a tick, and leave the simulation at it as if nobody had looked."""
         changed: list[tuple[str, str]] = []
-        failure = self._again(tick, before, Watch(lock=_nothing, on_change=_collector(changed)))
+        failure = self._again(tick, before, GuardOptions(lock=_nothing, on_change=_collector(changed)))
         if failure is not None:
             raise failure
         if not self._is_right(tick):
@@ -175,21 +175,21 @@ class _Check:
         for phase, field in changed:  # What no lock could catch, or was caught and hidden by the simulation itself.
             if not {field, ""} & self._known_of(phase):
                 place, function = self._line_of(tick, before, phase, field) or (None, None)
-                self._note(Violation(tick, phase, field, place, function, _CHANGED))
+                self._note(UndeclaredWrite(tick, phase, field, place, function, _CHANGED))
         self._cursor.put(tick, after)
 
-    def _note(self, violation: Violation) -> None:
+    def _note(self, violation: UndeclaredWrite) -> None:
         self._violations.append(violation)
         self._known.add((violation.phase, violation.field or ""))
 
-    def _violation(self, tick: int, before: Snapshot, failure: SimulationFailedError) -> Violation:
+    def _violation(self, tick: int, before: Snapshot, failure: SimulationFailedError) -> UndeclaredWrite:
         """What made a step fail under guard that does not fail without."""
         phase, cause = self._guard.phase, failure.__cause__
         assert cause is not None
         place, function = _place_of(cause)
         if isinstance(cause, UndeclaredWriteError):
             message = f"{cause.what} {', '.join(cause.fields)}"
-            return Violation(tick, cause.phase, cause.fields[0], place, function, message)
+            return UndeclaredWrite(tick, cause.phase, cause.fields[0], place, function, message)
         contract = self._guard.contracts[phase] or self._guard.contracts[STEP]
         assert contract is not None
         suspects = sorted(contract.locked - self._known_of(phase))
@@ -197,7 +197,9 @@ class _Check:
             half = suspects[: len(suspects) // 2]
             suspects = half if self._fails_at(tick, before, phase, half, place) else suspects[len(half) :]
         sure = self._fails_at(tick, before, phase, suspects, place)
-        return Violation(tick, phase, suspects[0] if sure else None, place, function, " ".join(str(cause).split()))
+        return UndeclaredWrite(
+            tick, phase, suspects[0] if sure else None, place, function, " ".join(str(cause).split())
+        )
 
     def _fails_at(self, tick: int, before: Snapshot, phase: str, fields: list[str], place: str | None) -> bool:
         """Whether the step fails at a line if only these fields are locked, in one phase."""
@@ -205,13 +207,15 @@ class _Check:
         def lock(running: str, locked: frozenset[str]) -> frozenset[str]:
             return locked & set(fields) if running == phase else frozenset()
 
-        failure = self._again(tick, before, Watch(lock=lock, compare=False))
+        failure = self._again(tick, before, GuardOptions(lock=lock, compare=False))
         return failure is not None and failure.__cause__ is not None and _place_of(failure.__cause__)[0] == place
 
     def _line_of(self, tick: int, before: Snapshot, phase: str, field: str) -> tuple[str, str] | None:
         """The line after which a field has other bytes, and its function, watched line by line."""
         lines = LineWatch(lambda: self._guard.state[field].tobytes())  # noqa: PLW0108 - taken anew: growth moves it
-        watch = Watch(lock=_nothing, compare=False, around=lambda name, run: lines.run(run) if name == phase else run())
+        watch = GuardOptions(
+            lock=_nothing, compare=False, around=lambda name, run: lines.run(run) if name == phase else run()
+        )
         self._again(tick, before, watch)
         return lines.place
 
@@ -222,7 +226,7 @@ class _Check:
 
     # --- stepping
 
-    def _everything(self) -> Watch:
+    def _everything(self) -> GuardOptions:
         """All nets, but for what is reported already."""
 
         def lock(phase: str, locked: frozenset[str]) -> frozenset[str]:
@@ -235,13 +239,13 @@ class _Check:
             if left:
                 self._changed_in_bytes = True
 
-        return Watch(lock=lock, on_change=on_change)
+        return GuardOptions(lock=lock, on_change=on_change)
 
-    def _again(self, tick: int, before: Snapshot, watch: Watch) -> SimulationFailedError | None:
+    def _again(self, tick: int, before: Snapshot, watch: GuardOptions) -> SimulationFailedError | None:
         self._cursor.put(tick - 1, before)
         return self._advance(watch)
 
-    def _advance(self, watch: Watch) -> SimulationFailedError | None:
+    def _advance(self, watch: GuardOptions) -> SimulationFailedError | None:
         """Step with the recorded inputs; what it failed of."""
         self._guard.watch, self._changed_in_bytes = watch, False
         try:

@@ -45,12 +45,12 @@ class UndeclaredWriteError(ValueError):
         return f"{self.phase} {self.what} {', '.join(self.fields)}, which it does not declare"
 
 
-class ContractError(ValueError):
+class WriteContractError(ValueError):
     """The declarations themselves cannot be: there are none, or they name what there is not."""
 
 
 @attrs.frozen
-class Contract:
+class WriteContract:
     """What one phase may write.
 
     Attributes:
@@ -66,8 +66,8 @@ class Contract:
     locked: frozenset[str]
 
     @staticmethod
-    def of(phase: str, writes: Iterable[str], layout: Layout) -> Contract:
-        """From the names that were declared. Raises ContractError for one that the state does not have."""
+    def of(phase: str, writes: Iterable[str], layout: Layout) -> WriteContract:
+        """From the names that were declared. Raises WriteContractError for one that the state does not have."""
         fields: set[str] = set()
         resizes: set[str] = set()
         names = {name for name in layout.slots if name != COUNTS_FIELD}
@@ -75,18 +75,18 @@ class Contract:
             columns = {slot.name for slot in layout.slots.values() if slot.owner == name}
             if name not in names and not columns:
                 tables = sorted(set(layout.capacities) - names)
-                raise ContractError(
+                raise WriteContractError(
                     f"{phase} declares that it writes {name!r}; the fields are {', '.join(sorted(names))}"
                     + (f", the tables {', '.join(tables)}" if tables else "")
                 )
             fields |= columns or {name}
             resizes |= {name} & set(layout.capacities)
         locked = (names - fields) | (set(layout.capacities) - resizes)
-        return Contract(phase, frozenset(fields), frozenset(resizes), frozenset(locked))
+        return WriteContract(phase, frozenset(fields), frozenset(resizes), frozenset(locked))
 
 
 @attrs.define
-class Watch:
+class GuardOptions:
     """What a guard does while a phase runs; the default is all of it.
 
     Attributes:
@@ -115,9 +115,9 @@ class Guard:
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        """Raises ContractError if nothing is declared or a declaration cannot be."""
+        """Raises WriteContractError if nothing is declared or a declaration cannot be."""
         if isinstance(simulation, ArenaOfSaved):
-            raise ContractError(
+            raise WriteContractError(
                 "it keeps its state elsewhere and saves all of it after each step: nothing can be locked"
             )
         self.simulation = simulation
@@ -125,21 +125,21 @@ class Guard:
         layout = simulation.state.layout
         names = [phase.name for phase in self._phases]
         if len({STEP, *names}) <= len(names):
-            raise ContractError(f"its phases need different names, and none may be {STEP!r}: {', '.join(names)}")
+            raise WriteContractError(f"its phases need different names, and none may be {STEP!r}: {', '.join(names)}")
         declared: list[tuple[str, Iterable[str] | None]] = [(STEP, getattr(simulation, "writes", None))]
         declared += [(phase.name, phase.writes) for phase in self._phases]
-        self.contracts: dict[str, Contract | None] = {
-            name: None if writes is None else Contract.of(name, writes, layout) for name, writes in declared
+        self.contracts: dict[str, WriteContract | None] = {
+            name: None if writes is None else WriteContract.of(name, writes, layout) for name, writes in declared
         }
         if all(contract is None for contract in self.contracts.values()):
-            raise ContractError(
+            raise WriteContractError(
                 "it declares nothing: give its phases writes={...}, or itself an attribute writes with field names"
             )
         self.phase = STEP
         self.runs: Counter[str] = Counter()
         self.changed: dict[str, set[str]] = {name: set() for name in self.contracts}
-        self.watch = Watch()
-        self._active: Contract | None = None
+        self.watch = GuardOptions()
+        self._active: WriteContract | None = None
         self._locked: frozenset[str] = frozenset()
 
     @property
@@ -176,7 +176,7 @@ class Guard:
         try:
             self.simulation.phases = phases  # type: ignore[attr-defined]
         except AttributeError as error:
-            raise ContractError(f"its phases cannot be put under guard: {error}") from None
+            raise WriteContractError(f"its phases cannot be put under guard: {error}") from None
 
     def _wrapped(self, phase: Phase) -> Callable[[Any], None]:
         return lambda inputs: self._run(phase.name, lambda: phase.run(inputs))
@@ -200,7 +200,7 @@ class Guard:
         self.phase = outer.phase if outer is not None else STEP
         return result
 
-    def _compare(self, name: str, contract: Contract, before: Mapping[str, bytes]) -> None:
+    def _compare(self, name: str, contract: WriteContract, before: Mapping[str, bytes]) -> None:
         changed = {field for field, content in _fields_of(self.state).items() if before.get(field) != content}
         self.changed[name] |= changed
         forbidden = tuple(field for field in before if field in changed & contract.locked)
@@ -278,7 +278,7 @@ def guarded(simulation: Simulation) -> Iterator[Guard]:
     """Inside, stepping what this gives raises at the first line that writes what is not declared.
 
     For a test of one's own: ``with guarded(simulation) as held: held.step(None)``.
-    Raises ContractError if the simulation declares nothing, or what cannot be.
+    Raises WriteContractError if the simulation declares nothing, or what cannot be.
     """
     guard = Guard(simulation)
     guard.install()

@@ -25,7 +25,6 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Self
 
 import attrs
@@ -35,10 +34,10 @@ from mcap.well_known import MessageEncoding, SchemaEncoding
 from mcap.writer import CompressionType, Writer
 
 from recorder.exit_codes import UsageError
-from replayer.diagnose.certify.certificate import tape_digest
-from replayer.export.tables import written_whole
+from recorder.storage.atomic_file import atomic_file
 from replayer.export.viewers import mcap_schemas as schemas
-from replayer.export.viewers.tick_range import Source, Tell
+from replayer.export.viewers.tick_range import Tell, TickRange
+from replayer.tape.digest import tape_digest
 from replayer.value_text import to_json
 from sim.kernel.state import Snapshot
 
@@ -76,10 +75,10 @@ class Clock:
         return time_ns
 
 
-def write_mcap(source: Source, path: str | os.PathLike[str], tell: Tell, clock: Clock) -> None:
+def write_mcap(source: TickRange, path: str | os.PathLike[str], tell: Tell, clock: Clock) -> None:
     """Write what source gives; an existing file is replaced. Raises OSError, UsageError and as Source does."""
     clock.at(source.last)
-    with written_whole(Path(path)) as part, part.open("wb") as file:
+    with atomic_file(path, existing="replace") as part, part.open("wb") as file:
         writer = Writer(file, compression=CompressionType.ZSTD)
         writer.start(library=f"simulation-flight-recorder {metadata.version('simulation-flight-recorder')}")
         _attach(writer, source)
@@ -145,7 +144,7 @@ def _without_nan(value: Any) -> Any:
 # --- what the file says of itself
 
 
-def _attach(writer: Writer, source: Source) -> None:
+def _attach(writer: Writer, source: TickRange) -> None:
     meta = source.tape.meta
     world = meta.get("world")
     attached = {"meta.json": meta}
@@ -155,7 +154,7 @@ def _attach(writer: Writer, source: Source) -> None:
         writer.add_attachment(0, 0, name, "application/json", strict_json(to_json(content)))
 
 
-def _about(source: Source, clock: Clock) -> dict[str, str]:
+def _about(source: TickRange, clock: Clock) -> dict[str, str]:
     tape = source.tape
     named = tape.meta.get("world")
     world = named if isinstance(named, dict) else {}
@@ -178,7 +177,7 @@ def _about(source: Source, clock: Clock) -> dict[str, str]:
 # --- what happened
 
 
-def _telemetry(source: Source) -> Iterator[_Message]:
+def _telemetry(source: TickRange) -> Iterator[_Message]:
     columns = source.telemetry()
     names = list(columns)
     for row in zip(*(values.tolist() for values in columns.values()), strict=True):
@@ -190,7 +189,7 @@ def _telemetry(source: Source) -> Iterator[_Message]:
         yield row[0], 0, "/telemetry", schemas.TELEMETRY, figures
 
 
-def _frames(source: Source) -> Iterator[_Message]:
+def _frames(source: TickRange) -> Iterator[_Message]:
     phases = source.tape.meta.get("phases")
     for frame in source.frames():
         content: dict[str, Any] = {"tick": frame.tick, **frame.proof()}
@@ -212,12 +211,12 @@ def _by_phase(phases: Any, hashes: bytes) -> dict[str, str]:
     return {str(name): one for name, one in zip(names, each, strict=True)}
 
 
-def _keyframes(source: Source) -> Iterator[_Message]:
+def _keyframes(source: TickRange) -> Iterator[_Message]:
     for place in source.keyframes():
         yield place.tick, 2, "/keyframes", schemas.KEYFRAME, {"tick": place.tick, "full": place.is_full}
 
 
-def _events(source: Source) -> Iterator[_Message]:
+def _events(source: TickRange) -> Iterator[_Message]:
     for tick, event in source.events():
         yield tick, 3, "/events", schemas.EVENT, {"tick": tick, **to_json(event)}
 
@@ -225,7 +224,7 @@ def _events(source: Source) -> Iterator[_Message]:
 # --- states
 
 
-def _states(source: Source, clock: Clock, tell: Tell) -> Iterator[_Message]:
+def _states(source: TickRange, clock: Clock, tell: Tell) -> Iterator[_Message]:
     for tick, snapshot in source.states(tell):
         fields = source.fields(snapshot)
         yield tick, 4, "/states", schemas.STATE, {"tick": tick, "state_hash": f"{snapshot.hash():016x}"}

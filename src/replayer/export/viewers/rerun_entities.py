@@ -29,7 +29,7 @@ import pyarrow as pa
 import rerun as rr
 
 from replayer.export.viewers.rerun_blueprint import make_blueprint
-from replayer.export.viewers.tick_range import Source, Tell
+from replayer.export.viewers.tick_range import Tell, TickRange
 from replayer.report.tape_facts import tape_facts
 from replayer.value_text import plain_text, to_json
 from sim.kernel.state import Snapshot
@@ -55,7 +55,7 @@ def strict() -> Iterator[None]:
 
 
 def fill(
-    recording: rr.RecordingStream, source: Source, tell: Tell, prefix: str = "", passed: Pass | None = None
+    recording: rr.RecordingStream, source: TickRange, tell: Tell, prefix: str = "", passed: Pass | None = None
 ) -> None:
     """Write everything; what cannot be had of the states is noted by the source, and stands at tape/losses.
 
@@ -169,14 +169,14 @@ _COLUMNS: dict[Any, Callable[[Sequence[Any]], Any]] = {
 # --- what is written
 
 
-def _tell_tape(rows: _Rows, source: Source) -> None:
+def _tell_tape(rows: _Rows, source: TickRange) -> None:
     facts = json.dumps(tape_facts(source.tape, check=False), indent=1, ensure_ascii=False)
     rows.always(rows.path("tape"), rr.TextDocument(facts, media_type="text/plain"))
     for place in source.keyframes():
         rows.add("tape/keyframes", place.tick, rr.TextLog, "full" if place.is_full else "delta")
 
 
-def _tell_telemetry(rows: _Rows, source: Source) -> None:
+def _tell_telemetry(rows: _Rows, source: TickRange) -> None:
     columns = dict(source.telemetry())
     ticks = columns.pop("tick", np.empty(0, np.int64))
     for name, values in columns.items():
@@ -186,7 +186,7 @@ def _tell_telemetry(rows: _Rows, source: Source) -> None:
             rows.send(rows.path("telemetry", name), ticks[there], shown)
 
 
-def _tell_ticks(rows: _Rows, source: Source) -> None:
+def _tell_ticks(rows: _Rows, source: TickRange) -> None:
     for frame in source.frames():
         inputs = source.inputs(frame)
         if isinstance(inputs, np.ndarray) or inputs:
@@ -201,7 +201,7 @@ def _line(value: Any) -> str:
     return plain_text(json.dumps(to_json(value), ensure_ascii=False))
 
 
-def _tell_states(rows: _Rows, source: Source, tell: Tell) -> list[str]:
+def _tell_states(rows: _Rows, source: TickRange, tell: Tell) -> list[str]:
     """The states; the entities of the layers."""
     named: set[str] = set()
     layers: dict[str, None] = {}
@@ -217,7 +217,7 @@ def _tell_states(rows: _Rows, source: Source, tell: Tell) -> list[str]:
     return list(layers)
 
 
-def _tell_fields(rows: _Rows, source: Source, tick: int, snapshot: Snapshot, named: set[str]) -> None:
+def _tell_fields(rows: _Rows, source: TickRange, tick: int, snapshot: Snapshot, named: set[str]) -> None:
     tables: dict[str, int] = {}
     for name, array in source.fields(snapshot).items():
         owner = snapshot.layout.slots[name].owner

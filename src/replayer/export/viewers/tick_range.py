@@ -16,16 +16,15 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError, Torn
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
-from recorder.format.recording.recording import KeyframePlace
-from replayer.commands.arguments import ensure_fields, world_of
-from replayer.commands.options import worst_code
-from replayer.datasets.states import chosen_slots
+from recorder.format.segments.block_location import KeyframeLocation
 from replayer.playback.cursor import Cursor
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.playback.sampled_states import Missing, Walker
+from replayer.status import worst_code
 from replayer.tape.completeness import losses
+from replayer.tape.fields import ensure_fields, shown_slots, world_of
 from replayer.tape.tape import Tape
 from replayer.value_text import tick_range
 from sim.kernel.registry import UnknownWorldError
@@ -39,7 +38,7 @@ Tell = Callable[[int], None]  # How many samples are done.
 
 
 @attrs.frozen
-class Wanted:
+class TickRangeRequest:
     """What is wanted of a tape.
 
     Attributes:
@@ -58,10 +57,10 @@ class Wanted:
     events_again: bool = False
 
 
-class Source:
+class TickRange:
     """A tape, and what is wanted of it."""
 
-    def __init__(self, tape: Tape, factory: Factory | None, wanted: Wanted) -> None:
+    def __init__(self, tape: Tape, factory: Factory | None, wanted: TickRangeRequest) -> None:
         """Look at what there is.
 
         Raises MissingTickError for ticks that are not on the tape, UsageError for a field that there is not, and as
@@ -143,7 +142,7 @@ class Source:
         names = [name for name in self.wanted.fields if name in list(snapshot)]
         if self.wanted.fields and not names:
             return {}
-        return {slot.name: snapshot[slot.name] for slot in chosen_slots(snapshot.layout, names)}
+        return {name: snapshot[name] for name in names or (slot.name for slot in shown_slots(snapshot.layout))}
 
     def layers(self, snapshot: Snapshot) -> Arrays:
         """What the world shows as maps, (height, width), by name; nothing if only some fields are wanted."""
@@ -172,7 +171,7 @@ class Source:
             self._undecoded = [*self._undecoded[:1], frame.tick]
             return None
 
-    def keyframes(self) -> Iterator[KeyframePlace]:
+    def keyframes(self) -> Iterator[KeyframeLocation]:
         """Those in the range."""
         return (place for place in self.tape.keyframes if self.first <= place.tick <= self.last)
 

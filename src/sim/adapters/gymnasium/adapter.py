@@ -18,6 +18,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.native_objects import find_natives, is_native
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import is_generator
@@ -27,7 +28,6 @@ from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_o
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Part, Report
-from sim.adapters.interface.inputs_since_reset import InputsSinceReset
 from sim.kernel.class_names import package_of
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
@@ -62,7 +62,7 @@ _being_recorded: weakref.WeakValueDictionary[int, RecordedEnv] = (
 )  # By id of the innermost.
 
 
-class LastCall:
+class LastEnvCall:
     """What the last call of step or reset returned; a part of the state, so that a seek gives it again."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class GymnasiumSimulation:
         self.env = env
         self._ignored = tuple(ignore)
         self._pickler = pickler
-        self.last = LastCall()
+        self.last = LastEnvCall()
         self.level = level_from(level)
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
         inexact = self.level is Level.INPUTS_ONLY

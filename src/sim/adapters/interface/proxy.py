@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 
-class StandIn:
+class RecordedProxy:
     """Its subclasses record the step; closing it closes the tape; all else is the object's own."""
 
     def __init__(self, subject: Any, tape: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from sim.adapters.capture.captured_state import CONSTANT_CHECK_STEPS, CapturedWarning
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Part, Report
-from sim.adapters.interface.proxy import StandIn
+from sim.adapters.interface.proxy import RecordedProxy
 from sim.adapters.mesa.decode import load_model, rewire
 from sim.adapters.mesa.encode import agents_of, dump_model, events_of, find_places, topology_of
 from sim.kernel.exactness import Level, level_from
@@ -167,7 +167,7 @@ class MesaSimulation:
         }
 
 
-class RecordedModel(StandIn):
+class RecordedModel(RecordedProxy):
     """What stands for a recorded model: its step is recorded, all else is read from the model."""
 
     def __init__(self, simulation: MesaSimulation, tape: Any) -> None:

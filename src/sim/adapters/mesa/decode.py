@@ -12,7 +12,7 @@ from mesa.discrete_space import CellCollection
 from sim.adapters.capture.rng_state import generator_from_plain
 from sim.adapters.capture.values import decode_value, is_array
 from sim.adapters.interface.adapter_registry import NotCapturedError
-from sim.adapters.mesa.encode import CACHES, COLLECTION, KIND_BITS, OF_THE_MODEL, Kind, Places
+from sim.adapters.mesa.encode import CACHES, COLLECTION, KIND_BITS, OF_THE_MODEL, ObjectKind, Places
 
 
 def rewire(places: Places, topology: bytes) -> None:
@@ -124,16 +124,16 @@ class _GraphUnpickler:
         self._places = places
         self._values = values
         self._found: dict[int, Callable[[int], Any]] = {
-            Kind.VALUE: self._value,
-            Kind.AGENT: lambda index: self.agents[index],
-            Kind.CELL: places.cells.__getitem__,
-            Kind.CELL_LIST: lambda index: places.cells[index]._agents,  # noqa: SLF001
-            Kind.GENERATOR: [
+            ObjectKind.VALUE: self._value,
+            ObjectKind.AGENT: lambda index: self.agents[index],
+            ObjectKind.CELL: places.cells.__getitem__,
+            ObjectKind.CELL_LIST: lambda index: places.cells[index]._agents,  # noqa: SLF001
+            ObjectKind.GENERATOR: [
                 generator_from_plain(plain, one) for plain, one in zip(generators, present, strict=False)
             ].__getitem__,
-            Kind.PLACE: places.places.__getitem__,
-            Kind.NAMED: lambda index: _named(places.model, values[index]),
-            Kind.FUNCTION: lambda index: vars(places.model)[values[index]],
+            ObjectKind.PLACE: places.places.__getitem__,
+            ObjectKind.NAMED: lambda index: _named(places.model, values[index]),
+            ObjectKind.FUNCTION: lambda index: vars(places.model)[values[index]],
         }
 
     def persistent_load(self, pid: int) -> Any:

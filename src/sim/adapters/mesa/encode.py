@@ -41,7 +41,7 @@ _TUPLE_MAX = 16  # Longer ones are written as they are.
 COLLECTION = "a collection of cells"  # What begins a tuple that stands for one.
 
 
-class Kind(enum.IntEnum):
+class ObjectKind(enum.IntEnum):
     """What a number in the bytes stands for: its lowest bits say which of these, the others which one."""
 
     VALUE = 0
@@ -177,12 +177,12 @@ class _GraphPickler:
         self._cell_numbers = {id(cell): index for index, cell in enumerate(places.cells)}
         lists = [cell._agents for cell in places.cells]  # noqa: SLF001
         for kind, found in (
-            (Kind.CELL_LIST, lists), (Kind.CELL, places.cells), (Kind.AGENT, agents), (Kind.GENERATOR, places.generators),
-            (Kind.PLACE, places.places),
+            (ObjectKind.CELL_LIST, lists), (ObjectKind.CELL, places.cells), (ObjectKind.AGENT, agents), (ObjectKind.GENERATOR, places.generators),
+            (ObjectKind.PLACE, places.places),
         ):  # fmt: skip
             self._by_id.update((id(one), index << KIND_BITS | kind) for index, one in enumerate(found))
         for name in places.functions:
-            self._by_id[id(vars(places.model)[name])] = self._value(name) | Kind.FUNCTION
+            self._by_id[id(vars(places.model)[name])] = self._value(name) | ObjectKind.FUNCTION
         self._ranks = _event_ranks(places.model)
 
     def persistent_id(self, obj: Any) -> int | None:
@@ -205,7 +205,7 @@ class _GraphPickler:
             return self._collection(obj)
         if kind is types.FunctionType or isinstance(obj, type):
             mine = obj.__module__ == self._module and "<" not in obj.__qualname__
-            return self._value(obj.__qualname__) | Kind.NAMED if mine else None
+            return self._value(obj.__qualname__) | ObjectKind.NAMED if mine else None
         return None
 
     def reducer_override(self, obj: Any) -> Any:

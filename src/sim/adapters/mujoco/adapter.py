@@ -16,7 +16,7 @@ import numpy as np
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Report
-from sim.adapters.interface.proxy import StandIn
+from sim.adapters.interface.proxy import RecordedProxy
 from sim.adapters.mujoco.mjdata import Bridge
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
@@ -105,7 +105,7 @@ class MujocoSimulation:
         }
 
 
-class RecordedData(StandIn):
+class RecordedData(RecordedProxy):
     """What stands for a recorded MjData: its step is recorded, all else is the data's own."""
 
     def __init__(self, simulation: MujocoSimulation, tape: Any) -> None:

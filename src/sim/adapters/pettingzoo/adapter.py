@@ -17,12 +17,12 @@ import pettingzoo
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
 from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Part, Report
-from sim.adapters.interface.inputs_since_reset import InputsSinceReset
 from sim.adapters.pettingzoo.layers import (
     KINDS,
     OUTPUT_ONLY,
@@ -40,7 +40,7 @@ NAME = "pettingzoo"
 RESULT = "result"  # What the fields of LastCall are named after.
 
 
-class LastCall:
+class LastParallelCall:
     """What the last call gave; a part of the state, so that a seek gives it again.
 
     Of a parallel environment the dicts that it returned; else the selected agent, and what ``last`` says of it.
@@ -85,7 +85,7 @@ class PettingZooSimulation:
         self._ignored = tuple(ignore)
         self._pickler = pickler
         self._was_reset = False
-        self.last = LastCall()
+        self.last = LastParallelCall()
         self.level = level_from(level)
         layers = [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
         exact = self.level is not Level.INPUTS_ONLY

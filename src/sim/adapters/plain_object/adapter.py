@@ -13,7 +13,7 @@ from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Said
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Report
-from sim.adapters.interface.proxy import StandIn
+from sim.adapters.interface.proxy import RecordedProxy
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
 
@@ -121,7 +121,7 @@ class PlainObjectSimulation:
         }
 
 
-class RecordedObject(StandIn):
+class RecordedObject(RecordedProxy):
     """What stands for a recorded object: its step is recorded, all else is the object's own."""
 
     def __init__(self, simulation: PlainObjectSimulation, tape: Any) -> None:

@@ -19,7 +19,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.changes.row_changes import UnmarkedWriteError, comparable, word_bytes_of
+from sim.kernel.changes.row_changes import UnmarkedWriteError
+from sim.kernel.marks import comparable, word_bytes_of
 from sim.kernel.schema import Layout
 from sim.kernel.state import State
 

@@ -26,7 +26,7 @@ class EventPattern:
 
 
 @attrs.frozen
-class Trigger:
+class AdversaryTrigger:
     """When an adversary begins or a reconfiguration is made: at most one of these; none is at once. It fires once.
 
     Attributes:
@@ -100,7 +100,7 @@ class Adversary:
     id: str
     kind: AdversaryKind
     budget: Budget
-    trigger: Trigger = attrs.field(factory=Trigger)
+    trigger: AdversaryTrigger = attrs.field(factory=AdversaryTrigger)
     senders: tuple[str, ...] = ()
     receivers: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.adversary import Trigger
+from sim.scenario.config.adversary import AdversaryTrigger
 from sim.scenario.config.scenario import WORLD, ScenarioConfig
 from sim.scenario.event_kinds import MESSAGE_KINDS
 
@@ -40,13 +40,13 @@ def own_properties(world: Any) -> Mapping[str, Callable[[Any], str | None]]:
     return {name: function for name, function in own.items() if isinstance(name, str) and callable(function)}
 
 
-def _triggers(config: ScenarioConfig) -> Iterator[tuple[str, Trigger]]:
+def _triggers(config: ScenarioConfig) -> Iterator[tuple[str, AdversaryTrigger]]:
     for key in ("adversaries", "reconfigurations"):
         for index, part in enumerate(getattr(config, key)):
             yield f"{key}[{index}].trigger.on_event", part.trigger
 
 
-def _ensure_heard(key: str, trigger: Trigger, roles: Sequence[str], *, tells: bool) -> None:
+def _ensure_heard(key: str, trigger: AdversaryTrigger, roles: Sequence[str], *, tells: bool) -> None:
     """For a world whose inputs are the messages: roles send, the world receives, and the rest it must tell itself."""
     pattern = trigger.on_event
     if pattern is None:

@@ -9,7 +9,7 @@ import attrs
 
 from sim.kernel.fixed_point import ONE
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.adversary import Trigger
+from sim.scenario.config.adversary import AdversaryTrigger
 from sim.scenario.config.keys import TICKS_MAX, Chance, Milliseconds, check_keys, check_name
 from sim.scenario.config.structure import Decimal, Whole
 
@@ -75,7 +75,7 @@ class Reconfiguration:
 
     id: str
     kind: ReconfigurationKind
-    trigger: Trigger = attrs.field(factory=Trigger)
+    trigger: AdversaryTrigger = attrs.field(factory=AdversaryTrigger)
     cost: Annotated[int, Whole(0, TICKS_MAX)] = 0
     from_: str | None = None
     to: str | None = None

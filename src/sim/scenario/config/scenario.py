@@ -12,13 +12,12 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.adversary import Adversary, Trigger
-from sim.scenario.config.keys import COUNT_MAX, PARTS_MAX, ROLES_MAX, Ticks, check_keys, check_name, check_plain
+from sim.scenario.config.adversary import Adversary, AdversaryTrigger
+from sim.scenario.config.keys import COUNT_MAX, PARTS_MAX, ROLES_MAX, Ticks, check_keys, check_name, check_plain, key_of
 from sim.scenario.config.network import Network, Reconfiguration
 from sim.scenario.config.predicates import Predicate
 from sim.scenario.config.structure import Whole, structure
 from sim.scenario.config.surroundings import Environment
-from sim.scenario.middleware.draws import key_of
 
 WORLD = "world"  # The receiver of what the roles of a world without messages send.
 
@@ -199,7 +198,7 @@ def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
         for index, name in enumerate(names or ()):
             add(f"{key}[{index}]", name, may_be_any=may_be_any)
 
-    def add_trigger(key: str, trigger: Trigger) -> None:
+    def add_trigger(key: str, trigger: AdversaryTrigger) -> None:
         heard = trigger.on_event
         if heard is not None and (heard.kind, heard.role) != ("received", WORLD):  # See feasibility.py.
             add(f"{key}.trigger.on_event.role", heard.role, may_be_any=True)

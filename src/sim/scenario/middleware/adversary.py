@@ -12,9 +12,10 @@ import attrs
 
 from sim.kernel.messages import Event, Message
 from sim.scenario.config.adversary import Adversary
+from sim.scenario.config.keys import key_of
 from sim.scenario.middleware.corruption import corrupt
-from sim.scenario.middleware.draws import Chances, Phase, key_of
-from sim.scenario.middleware.triggers import Round, fires
+from sim.scenario.middleware.draws import ScenarioDraws, ScenarioPhase
+from sim.scenario.middleware.triggers import ScenarioRound, fires
 
 FOR_EVER = -1
 WAITING, ACTIVE, OVER = 0, 1, 2  # Before its trigger; while it may strike; when its budget is used up.
@@ -43,7 +44,7 @@ class AdversaryProgram:
     goes on, or FOR_EVER.
     """
 
-    def __init__(self, adversaries: Sequence[Adversary], chances: Chances) -> None:
+    def __init__(self, adversaries: Sequence[Adversary], chances: ScenarioDraws) -> None:
         self._adversaries = adversaries
         self._chances = chances
         self.plain: dict[str, Any] = {"strikers": [[WAITING, 0, 0, 0, 0, 0] for _ in adversaries], "crashed": {}}
@@ -53,7 +54,7 @@ class AdversaryProgram:
         """Roles that are stopped."""
         return frozenset(self.plain["crashed"])
 
-    def begin_round(self, now: Round, events: list[Event]) -> None:
+    def begin_round(self, now: ScenarioRound, events: list[Event]) -> None:
         """Let crashed roles go on whose time has come, and begin what is triggered."""
         for role, until in list(self.plain["crashed"].items()):
             if until != FOR_EVER and now.tick >= until:
@@ -61,7 +62,7 @@ class AdversaryProgram:
                 events.append({"kind": "recovered", "role": role})
         for adversary, striker in zip(self._adversaries, self.plain["strikers"], strict=True):
             key = key_of(adversary.id)
-            if striker[0] != WAITING or not fires(adversary.trigger, now, self._chances, Phase.TRIGGER, key):
+            if striker[0] != WAITING or not fires(adversary.trigger, now, self._chances, ScenarioPhase.TRIGGER, key):
                 continue
             striker[0], striker[2] = ACTIVE, now.tick
             self._note(events, adversary, striker, "activated", adversary.kind)
@@ -70,7 +71,7 @@ class AdversaryProgram:
                 events.append({"kind": "crashed", "role": adversary.role, "by": adversary.id})
                 self._consume(events, adversary, striker, "crash")
 
-    def _crash(self, role: str, duration: int | None, now: Round) -> None:
+    def _crash(self, role: str, duration: int | None, now: ScenarioRound) -> None:
         """Stop a role, no shorter than another crash has stopped it for already."""
         crashed: dict[str, int] = self.plain["crashed"]
         before = crashed.get(role, 0)
@@ -145,7 +146,9 @@ class AdversaryProgram:
         return None
 
     def _falls(self, chance: int, tick: int, message: Message, adversary: Adversary, word: int) -> bool:
-        return self._chances.falls(chance, Phase.ADVERSARY, tick, message.number, block=key_of(adversary.id), word=word)
+        return self._chances.falls(
+            chance, ScenarioPhase.ADVERSARY, tick, message.number, block=key_of(adversary.id), word=word
+        )
 
     @staticmethod
     def _count(adversary: Adversary, striker: list[int]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from enum import IntEnum
 
 from sim.kernel.counter_rng import KeyedRandom
@@ -10,7 +9,7 @@ from sim.kernel.counter_rng import KeyedRandom
 CHANCE_ONE = 1 << 32  # A chance of 1; a draw is one 32-bit word.
 
 
-class Phase(IntEnum):
+class ScenarioPhase(IntEnum):
     """The phases in the keys of a scenario's draws; far from those of worlds."""
 
     ADVERSARY = 210
@@ -19,23 +18,20 @@ class Phase(IntEnum):
     RECONFIGURATION = 213
 
 
-def key_of(name: str) -> int:
-    """A part of a scenario in the keys of its draws: by its name, so that a part more or less changes no other's."""
-    return zlib.crc32(name.encode("ascii"))
-
-
-class Chances:
+class ScenarioDraws:
     """Draws under one seed; holds nothing else."""
 
     def __init__(self, seed: int) -> None:
         self._random = KeyedRandom(seed)
 
-    def falls(self, chance: int, phase: Phase, tick: int, entity: int, *, block: int = 0, word: int = 0) -> bool:
+    def falls(
+        self, chance: int, phase: ScenarioPhase, tick: int, entity: int, *, block: int = 0, word: int = 0
+    ) -> bool:
         """Whether something of this chance, of 2**32, happens. One of 0 or of 2**32 draws nothing."""
         if chance <= 0 or chance >= CHANCE_ONE:
             return chance > 0
         return self._random.numbers(phase, tick, entity, block)[word] < chance
 
-    def spread(self, phase: Phase, tick: int, entity: int, *, block: int = 0, word: int = 0) -> int:
+    def spread(self, phase: ScenarioPhase, tick: int, entity: int, *, block: int = 0, word: int = 0) -> int:
         """A number from -2**31 to 2**31 - 1."""
         return self._random.numbers(phase, tick, entity, block)[word] - (1 << 31)

@@ -11,7 +11,7 @@ from sim.kernel.messages import Event, Message
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.scenario.config.network import Network
 from sim.scenario.middleware.adversary import message_facts
-from sim.scenario.middleware.draws import Chances, Phase
+from sim.scenario.middleware.draws import ScenarioDraws, ScenarioPhase
 
 _SPREAD_ONE = 1 << 31  # Chances.spread is from minus this to this.
 _CHANCE_PLACES = 32
@@ -31,7 +31,7 @@ class NetworkStage:
     plain: "links" holds what reconfigurations have changed, as [from, to, key, value]; "groups" the partition.
     """
 
-    def __init__(self, network: Network, chances: Chances) -> None:
+    def __init__(self, network: Network, chances: ScenarioDraws) -> None:
         self._network = network
         self._chances = chances
         self.plain: dict[str, Any] = {"links": [], "groups": [list(group) for group in network.partition]}
@@ -55,7 +55,7 @@ class NetworkStage:
         if not line.enabled:
             events.append({"kind": "cut", **message_facts(message)})
             return None
-        if self._chances.falls(line.loss, Phase.NETWORK, tick, message.number):
+        if self._chances.falls(line.loss, ScenarioPhase.NETWORK, tick, message.number):
             events.append({"kind": "lost", **message_facts(message)})
             return None
         ticks = self._late_ticks(line, message, tick)
@@ -69,7 +69,7 @@ class NetworkStage:
             return 0
         latency, scale = line.latency_ms, 1
         if line.variance:
-            spread = self._chances.spread(Phase.NETWORK, tick, message.number, word=1)
+            spread = self._chances.spread(ScenarioPhase.NETWORK, tick, message.number, word=1)
             scale = _SPREAD_ONE << _CHANCE_PLACES
             latency *= scale + line.variance * spread
         return max(1, -(-latency // (self._network.tick_ms * scale)))
@@ -94,7 +94,7 @@ class NetworkStage:
         return mine is not None and other is not None and mine != other
 
 
-class UnderWay:
+class InFlightMessages:
     """Messages that come later. Its whole state is ``plain``, plain data."""
 
     def __init__(self) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event
+from sim.scenario.config.keys import key_of
 from sim.scenario.config.network import Reconfiguration
-from sim.scenario.middleware.draws import Chances, Phase, key_of
-from sim.scenario.middleware.network import NetworkStage, UnderWay
-from sim.scenario.middleware.triggers import Round, fires
+from sim.scenario.middleware.draws import ScenarioDraws, ScenarioPhase
+from sim.scenario.middleware.network import InFlightMessages, NetworkStage
+from sim.scenario.middleware.triggers import ScenarioRound, fires
 
 _LINK_KEYS = ("enabled", "latency_ms", "variance", "loss")
 
@@ -23,7 +24,7 @@ class Reconfigurations:
     whom; "modes" who is in which mode.
     """
 
-    def __init__(self, changes: Sequence[Reconfiguration], chances: Chances) -> None:
+    def __init__(self, changes: Sequence[Reconfiguration], chances: ScenarioDraws) -> None:
         self._changes = changes
         self._chances = chances
         self.plain: dict[str, Any] = {"made": [False] * len(changes), "busy": {}, "acts_for": {}, "modes": {}}
@@ -55,14 +56,19 @@ class Reconfigurations:
             acts_for[one] = other
 
     def begin_round(
-        self, now: Round, network: NetworkStage, queues: Sequence[UnderWay], roles: Sequence[str], events: list[Event]
+        self,
+        now: ScenarioRound,
+        network: NetworkStage,
+        queues: Sequence[InFlightMessages],
+        roles: Sequence[str],
+        events: list[Event],
     ) -> None:
         """Make the changes that are triggered. queues: of messages under way, which a handoff redirects."""
         self.plain["busy"] = {role: until for role, until in self.plain["busy"].items() if now.tick < until}
         for index, change in enumerate(self._changes):
             if self.plain["made"][index]:
                 continue
-            if not fires(change.trigger, now, self._chances, Phase.RECONFIGURATION, key_of(change.id)):
+            if not fires(change.trigger, now, self._chances, ScenarioPhase.RECONFIGURATION, key_of(change.id)):
                 continue
             self.plain["made"][index] = True
             footprint = self._make(change, network, queues, roles)
@@ -86,7 +92,7 @@ class Reconfigurations:
             )
 
     def _make(
-        self, change: Reconfiguration, network: NetworkStage, queues: Sequence[UnderWay], roles: Sequence[str]
+        self, change: Reconfiguration, network: NetworkStage, queues: Sequence[InFlightMessages], roles: Sequence[str]
     ) -> list[str]:
         """Carry out one change; the roles that it concerns, in the order of the world's."""
         one, other = change.from_ or "", change.to or ""

@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 import attrs
 
-from sim.scenario.config.adversary import Trigger
-from sim.scenario.middleware.draws import Chances, Phase
+from sim.scenario.config.adversary import AdversaryTrigger
+from sim.scenario.middleware.draws import ScenarioDraws, ScenarioPhase
 
 
 @attrs.frozen
-class Round:
+class ScenarioRound:
     """What is known when a round begins.
 
     Attributes:
@@ -28,7 +28,9 @@ class Round:
         return self.tick - 1
 
 
-def fires(trigger: Trigger, now: Round, chances: Chances, phase: Phase, key: int) -> bool:
+def fires(
+    trigger: AdversaryTrigger, now: ScenarioRound, chances: ScenarioDraws, phase: ScenarioPhase, key: int
+) -> bool:
     """Whether the trigger of a part fires in this round, if it has not yet. key: see key_of."""
     if trigger.at_tick is not None:
         return now.tick >= trigger.at_tick

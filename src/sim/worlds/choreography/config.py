@@ -9,12 +9,12 @@ import attrs
 
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.structure import Whole, structure
+from sim.worlds.choreography.field_models import FieldModel
 from sim.worlds.choreography.key_path import at
 from sim.worlds.choreography.protocol.global_type import Protocol
 from sim.worlds.choreography.protocol.payload import STATE_REGISTER
 from sim.worlds.choreography.protocol.projection import Program, project
-from sim.worlds.choreography.run.field_models import FieldModel
-from sim.worlds.choreography.run.q32 import read_decimal
+from sim.worlds.choreography.q32 import read_decimal
 
 POLICIES = ("cooperative", "round_robin", "priority_aging", "priority_token_weighted", "progress_aware")
 SESSIONS_MAX = 1000

@@ -11,8 +11,8 @@ from sim.kernel.registry import Config, ConfigError, Observe, Readable, Seen
 from sim.worlds.choreography.config import read_config
 from sim.worlds.choreography.protocol.payload import number_count, to_numbers
 from sim.worlds.choreography.protocol.projection import Choose, Program, Receive, Send
+from sim.worlds.choreography.q32 import saturate
 from sim.worlds.choreography.run.message_queues import find_channels, read_buffers
-from sim.worlds.choreography.run.q32 import saturate
 
 NO_MESSAGE = -1
 

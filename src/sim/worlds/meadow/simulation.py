@@ -15,11 +15,9 @@ from sim.kernel.simulation import Phase, run_phases
 from sim.kernel.state import Snapshot, State
 from sim.worlds.meadow.config.inputs import INPUT_KEYS
 from sim.worlds.meadow.config.meadow import read_config
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.model.layout import LossCause, make_schema
-from sim.worlds.meadow.model.placement import place_everything
-from sim.worlds.meadow.output.telemetry import make_row
 from sim.worlds.meadow.phases.flow_field import run_flow_field
 from sim.worlds.meadow.phases.inputs import is_input, run_inputs
 from sim.worlds.meadow.phases.interaction import run_interaction
@@ -28,6 +26,8 @@ from sim.worlds.meadow.phases.sight import run_sight
 from sim.worlds.meadow.phases.signalling import run_signalling
 from sim.worlds.meadow.phases.termination import find_end
 from sim.worlds.meadow.phases.writes import WRITES
+from sim.worlds.meadow.placement import place_everything
+from sim.worlds.meadow.telemetry import make_row
 
 WORLD_NAME = "meadow"
 INT64_MAX = (1 << 63) - 1
@@ -48,17 +48,17 @@ class Meadow:
         self.origin = Origin(WORLD_NAME, WORLD_VERSION, plain_config)
         self.state = State(make_schema(self.config))
         self._ledger = ledger
-        self._ground = Ground.of(self.state, self.config, ledger)
+        self._context = PhaseContext.of(self.state, self.config, ledger)
         self.phases: tuple[Phase, ...] = (
-            self._phase("inputs", lambda inputs: run_inputs(self._ground, inputs)),
-            self._phase("flow_field", lambda _: run_flow_field(self._ground)),
-            self._phase("lifecycle", lambda _: run_lifecycle(self._ground)),
-            self._phase("interaction", lambda _: run_interaction(self._ground)),
-            self._phase("signalling", lambda _: run_signalling(self._ground)),
+            self._phase("inputs", lambda inputs: run_inputs(self._context, inputs)),
+            self._phase("flow_field", lambda _: run_flow_field(self._context)),
+            self._phase("lifecycle", lambda _: run_lifecycle(self._context)),
+            self._phase("interaction", lambda _: run_interaction(self._context)),
+            self._phase("signalling", lambda _: run_signalling(self._context)),
         )
         if self.config.players:
-            self.phases += (self._phase("sight", lambda _: run_sight(self._ground)),)
-        place_everything(self._ground)
+            self.phases += (self._phase("sight", lambda _: run_sight(self._context)),)
+        place_everything(self._context)
         if ledger is not None:
             ledger.close_phase("placement", self.state)
 
@@ -75,7 +75,7 @@ class Meadow:
 
     def after_restore(self) -> None:
         """The books begin anew with the state that was put in; what has led to it is not known."""
-        self._ground.chronicle.forget(self._ground.tick)
+        self._context.event_log.forget(self._context.tick)
         if self._ledger is not None:
             self._ledger.begin(self.state)
 
@@ -106,21 +106,21 @@ class Meadow:
     @property
     def events_wanted(self) -> bool:
         """Whether events() is to tell of the steps from the next one on; not unless somebody says so."""
-        return self._ground.chronicle.wanted
+        return self._context.event_log.wanted
 
     @events_wanted.setter
     def events_wanted(self, wanted: bool) -> None:
-        self._ground.chronicle.wanted = wanted
+        self._context.event_log.wanted = wanted
 
     def events(self) -> list[Event]:
         """What happened in the step just made, see events.py; last, whether the run is over with it, and why.
 
         Raises RuntimeError if that step was made without anybody wanting to know.
         """
-        chronicle = self._ground.chronicle
-        end = self.ended() if chronicle.is_open else None
+        event_log = self._context.event_log
+        end = self.ended() if event_log.is_open else None
         last: list[Event] = [{"kind": "ended", "reason": end[0], "text": end[1]}] if end is not None else []
-        return chronicle.events(self._ground.tick) + last
+        return event_log.events(self._context.tick) + last
 
     def ended(self) -> tuple[str, str] | None:
         """Why the run is over as of the present tick, see termination.py: name and sentence; None if it is not."""

@@ -13,9 +13,9 @@ from recorder.errors import CorruptError, TornError, UnsupportedVersionError
 from recorder.format import limits
 from recorder.format.blocks.block import (
     BlockHeader,
+    BlockKind,
     Codec,
     Flags,
-    Kind,
     compress,
     decode_header,
     decode_payload,
@@ -24,7 +24,7 @@ from recorder.format.blocks.block import (
 )
 from recorder.format.blocks.file_header import FileHeader, decode_file_header, encode_file_header
 from recorder.format.blocks.frame import Frame, decode_frames, encode_frame, ensure_inputs_fit
-from recorder.format.segments.index import PartSummary
+from recorder.format.segments.index import IndexPartSummary
 from recorder.format.segments.seal import Seal, decode_seal, decode_trailer, encode_seal, encode_trailer
 from sim.kernel.plain_data import decode_plain, encode_plain
 
@@ -44,7 +44,7 @@ HEADER = BlockHeader(
     stored_bytes=9,
     raw_bytes=10,
     payload_crc=0x0B0C0D0E,
-    kind=Kind.DELTA,
+    kind=BlockKind.DELTA,
     codec=Codec.LZ4,
     flags=Flags.SESSION_START | Flags.CONTINUES,
     baseline=0x11121314,
@@ -283,7 +283,7 @@ def test_trailer() -> None:
 
 def test_seal() -> None:
     """END comes back; each missing part, a wrong type, and an index behind END are corrupt."""
-    parts = [PartSummary(24, 1, 2, 3), PartSummary(64, 3, 4, 5)]
+    parts = [IndexPartSummary(24, 1, 2, 3), IndexPartSummary(64, 3, 4, 5)]
     seal = Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"}, b"r", 2, False, b"d", {1: 2, 129: 1}, parts)
     plain = decode_plain(encode_seal(seal))
     assert plain == attrs.asdict(seal) | {"parts": [[24, 1, 2, 3], [64, 3, 4, 5]]}

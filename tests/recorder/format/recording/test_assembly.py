@@ -10,7 +10,7 @@ import pytest
 
 from recorder import Recorder
 from recorder.errors import MissingTickError, RecordingError
-from recorder.format.recording.assembly import Assembled, Source, assemble
+from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError
 from recorder.storage.file_names import segment_path
 
@@ -35,7 +35,7 @@ def record(path: Path, **settings: Any) -> Original:
 def assembled_of(files: dict[int, bytes], **how: Any) -> Assembled:
     """The recording in these files."""
     sources = [
-        Source(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
+        SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in sorted(files.items())
     ]
     return assemble(sources, **how)

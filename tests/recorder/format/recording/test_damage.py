@@ -9,7 +9,7 @@ import google_crc32c
 import pytest
 
 from recorder import UnsupportedVersionError
-from recorder.format.blocks.block import HEADER_BYTES, BlockHeader, Kind, decode_header, encode_header
+from recorder.format.blocks.block import HEADER_BYTES, BlockHeader, BlockKind, decode_header, encode_header
 from recorder.format.segments.index import entry_of
 from replayer.tape.tape import Tape
 
@@ -21,7 +21,13 @@ def test_unknown_kinds_that_may_be_skipped_hide_nothing(tmp_path: Path) -> None:
     """A block of a later version with the high bit in its kind is listed and passed over."""
     path = tmp_path / "run.tape"
     data = make_tape(path, sealed=False)
-    for kind in (0x7F, 0xFF, Kind.EVENTS, Kind.ATTACH, Kind.DROP):  # 0x7F is the one that must not be skipped.
+    for kind in (
+        0x7F,
+        0xFF,
+        BlockKind.EVENTS,
+        BlockKind.ATTACH,
+        BlockKind.DROP,
+    ):  # 0x7F is the one that must not be skipped.
         block = BlockHeader(
             marker=data[40:48], seq=99, offset=len(data), durable_bytes=0, first_tick=2, tick_count=0, stored_bytes=8,
             raw_bytes=8, payload_crc=google_crc32c.value(b"whatever"), kind=kind, codec=0, flags=0x8000, baseline=0,

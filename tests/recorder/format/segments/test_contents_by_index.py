@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recorder.format.blocks.block import HEADER_BYTES, Kind
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.segments.contents_by_index import INDEX_READ_BYTES, TAIL_BYTES, read_contents
 from recorder.format.segments.contents_by_scan import scan_contents
@@ -56,7 +56,7 @@ def assert_parts_fit(found: Contents, data: bytes) -> None:
         own = [block for block in blocks[starts[-1] :] if block.kind != INDEX][: len(part)]
         assert [entry.offset for entry in part.entries()] == [block.offset for block in own]
         assert lazy.summary.first_seq == own[0].seq
-        ticking = [block for block in own if block.kind in {Kind.FRAMES, Kind.FULL, Kind.DELTA}]
+        ticking = [block for block in own if block.kind in {BlockKind.FRAMES, BlockKind.FULL, BlockKind.DELTA}]
         ticks = [block.first_tick for block in ticking]
         assert lazy.summary.first_tick == min(ticks, default=0)
         last = max((block.first_tick + max(0, block.tick_count - 1) for block in ticking), default=0)

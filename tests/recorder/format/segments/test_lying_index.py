@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.segments.contents_by_index import read_contents
 from recorder.format.segments.contents_by_scan import scan_contents
 from recorder.format.segments.index import encode_index
@@ -47,7 +47,7 @@ def test_a_lying_index_is_found_out(tmp_path: Path, column: str) -> None:
     truth, blocks = truth_of(data), Reader(data).blocks
     index = blocks[-2]
     with Tape(path) as tape:
-        entries = [entry for entry in tape.segments[0].contents.entries if entry.kind != Kind.END]
+        entries = [entry for entry in tape.segments[0].contents.entries if entry.kind != BlockKind.END]
     for number in range(len(entries)):
         for value in (0, 1, 200, 2**64 - 1):
             limit = {"kind": 0xFF, "flags": 0xFFFF, "tick_count": 2**32 - 1, "baseline": 2**32 - 1}.get(
@@ -73,7 +73,7 @@ def test_an_index_that_leaves_out_a_block_is_found_out(tmp_path: Path) -> None:
     data = make_tape(path)
     truth, index = truth_of(data), Reader(data).blocks[-2]
     with Tape(path) as tape:
-        entries = [entry for entry in tape.segments[0].contents.entries if entry.kind != Kind.END]
+        entries = [entry for entry in tape.segments[0].contents.entries if entry.kind != BlockKind.END]
     for number in range(len(entries)):
         lie(path, data, encode_index(entries[:number] + entries[number + 1 :], 0), index)
         with Tape(path) as tape:

@@ -9,13 +9,13 @@ import google_crc32c
 import pytest
 
 from recorder.errors import CorruptError, MissingTickError
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.delta_keyframe import encode_delta
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
 from recorder.format.blocks.full_keyframe import encode_full, gather_changes
 from recorder.format.blocks.journal_bytes import area_salt, encode_area_header, encode_journal_header
-from recorder.format.recording.assembly import Source, assemble
+from recorder.format.recording.assembly import SegmentInput, assemble
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.contents_by_index import read_contents
 from recorder.format.segments.segment_contents import Contents
@@ -69,7 +69,7 @@ class Counted:
 
     def open(self) -> Recording:
         """The recording in it."""
-        return assemble([Source(0, self.read, len(self.data))]).recording
+        return assemble([SegmentInput(0, self.read, len(self.data))]).recording
 
 
 def reach(recording: Recording, tick: int) -> None:
@@ -149,7 +149,7 @@ def test_keyframes_are_found_around_every_tick(monkeypatch: pytest.MonkeyPatch, 
 
 def hopped(data: bytes) -> Recording:
     """The recording, found by hopping."""
-    return assemble([Source(0, Counted(data).read, len(data))], believe_index=False).recording
+    return assemble([SegmentInput(0, Counted(data).read, len(data))], believe_index=False).recording
 
 
 def test_ticks_without_a_frame_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,9 @@ def test_ticks_without_a_frame_are_told_apart(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(MissingTickError, match="there is no frame of this tick on the tape") as caught:
             recording.frame(tick)
         assert not caught.value.damaged
-    entry = next(e for e in hopped(data).segments[0].contents.entries if e.kind == Kind.FRAMES and e.first_tick == 41)
+    entry = next(
+        e for e in hopped(data).segments[0].contents.entries if e.kind == BlockKind.FRAMES and e.first_tick == 41
+    )
     damaged = bytearray(data)
     damaged[entry.offset + 12] ^= 1
     broken = Counted(bytes(damaged)).open()
@@ -199,9 +201,9 @@ def test_runs_are_what_frame_gives(
     data = bytearray(make_tape(monkeypatch, 100))
     entries = hopped(bytes(data)).segments[0].contents.entries
     for first_tick in broken:
-        offset = next(e.offset for e in entries if e.kind == Kind.FRAMES and e.first_tick == first_tick)
+        offset = next(e.offset for e in entries if e.kind == BlockKind.FRAMES and e.first_tick == first_tick)
         data[offset + 75] ^= 1  # In the payload: the header is sound.
-    source = Source(0, Counted(bytes(data)).read, len(data))
+    source = SegmentInput(0, Counted(bytes(data)).read, len(data))
     recording = assemble([source], journal_of(range(101, 101 + journal_ticks)), believe_index=believe_index).recording
     assert recording.last_tick == 100 + journal_ticks
     for first, last in (

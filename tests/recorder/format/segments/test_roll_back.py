@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recorder.format.blocks.block import HEADER_BYTES, Kind, decode_header
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind, decode_header
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
 from recorder.format.segments.segment_encoder import (
@@ -94,6 +94,6 @@ def test_an_encoder_that_continues_is_the_one_that_went_on(monkeypatch: pytest.M
     assert place_some(other, 50, 7) + finish(other) == following
     found = CheckedReader(data + following, 2)
     assert found.seal["outcome"] == {"why": "over"}
-    assert [block.payload for block in found.blocks if block.kind == Kind.TELEMETRY] == [b"rows"]
-    (drop,) = [block for block in found.blocks if block.kind == Kind.DROP]
+    assert [block.payload for block in found.blocks if block.kind == BlockKind.TELEMETRY] == [b"rows"]
+    (drop,) = [block for block in found.blocks if block.kind == BlockKind.DROP]
     assert (drop.first_tick, unpack(drop.payload)) == (40, [{"first_tick": 40, "last_tick": 44, "why": "full"}])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recorder.errors import CorruptError
-from recorder.format.blocks.block import Flags, Kind
+from recorder.format.blocks.block import BlockKind, Flags
 from recorder.format.blocks.delta_keyframe import encode_delta
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
@@ -126,13 +126,13 @@ def test_pieces_of_keyframes(size: int, lengths: list[int]) -> None:
     flags[0] &= ~Flags.CONTINUATION
     flags[-1] &= ~Flags.CONTINUES
 
-    for kind, first in ((Kind.FULL, 1), (Kind.DELTA, 1 + count + 1)):
+    for kind, first in ((BlockKind.FULL, 1), (BlockKind.DELTA, 1 + count + 1)):
         pieces = [block for block in blocks if block.kind == kind]
         assert b"".join(block.payload for block in pieces) == bytes(payload)
         assert [block.raw for block in pieces] == lengths
         assert [block.flags for block in pieces] == flags
         assert [block.seq for block in pieces] == list(range(first, first + count))
-        assert {block.baseline for block in pieces} == ({0} if kind == Kind.FULL else {count + 1})
+        assert {block.baseline for block in pieces} == ({0} if kind == BlockKind.FULL else {count + 1})
     assert [block.seq for block in blocks] == list(range(len(blocks)))
 
 
@@ -157,7 +157,14 @@ def test_big_states_come_back() -> None:
 
     assert [keyframe.arena for keyframe in CheckedReader(data).keyframes()] == arenas
     entries = read_contents(lambda offset, size: data[offset : offset + size], len(data)).entries
-    assert [entry.kind for entry in entries] == [Kind.META, Kind.FULL, Kind.DELTA, Kind.FULL, Kind.DELTA, Kind.END]
+    assert [entry.kind for entry in entries] == [
+        BlockKind.META,
+        BlockKind.FULL,
+        BlockKind.DELTA,
+        BlockKind.FULL,
+        BlockKind.DELTA,
+        BlockKind.END,
+    ]
 
 
 def test_baselines_are_distances_to_the_last_full_keyframe() -> None:
@@ -167,7 +174,11 @@ def test_baselines_are_distances_to_the_last_full_keyframe() -> None:
     data += encoder.delta(1, noise(9)) + frames(encoder, 1) + encoder.delta(2, noise(9))
     data += encoder.full(3, noise(9)) + encoder.delta(4, noise(9))
 
-    assert [(b.seq, b.baseline) for b in CheckedReader(data).blocks if b.kind == Kind.DELTA] == [(2, 1), (4, 3), (6, 1)]
+    assert [(b.seq, b.baseline) for b in CheckedReader(data).blocks if b.kind == BlockKind.DELTA] == [
+        (2, 1),
+        (4, 3),
+        (6, 1),
+    ]
 
 
 def test_the_seal_counts() -> None:

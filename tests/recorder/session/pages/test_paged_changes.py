@@ -27,11 +27,11 @@ from recorder.session.pages.paged_row_changes import PagedChanges, bytes_in, ran
 from recorder.session.pages.paged_tick_changes import PagedTicks
 from recorder.session.pages.userfaultfd import PAGE_BYTES, WriteWatch, obstacle
 from recorder.session.pages.watch_cost import (
-    REST_MAX,
-    REST_MIN,
+    BACKOFF_MAX,
+    BACKOFF_MIN,
     WATCHED_KEYFRAMES_BYTES_MIN,
     WATCHED_TICKS_BYTES_MIN,
-    Thrift,
+    WatchCost,
 )
 from replayer.timeline.verify import verify_tape
 from sim import Blob, Field, Schema, State, Table
@@ -93,7 +93,7 @@ def test_keyframes_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, 
     state = make_state(fields)
     paged, scanned = PagedChanges(state), ScannedChanges(state)
     if keeps:
-        paged._thrift = Unworried()
+        paged._watch_cost = Unworried()
     baseline = state.snapshot()
     for source in (paged, scanned):
         source.reset(baseline)
@@ -116,10 +116,10 @@ def test_keyframes_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, 
     paged.close()
 
 
-class Unworried(Thrift):
+class Unworried(WatchCost):
     """Finds every watch worth it."""
 
-    def pays(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
+    def is_worth_it(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
         """Always."""
         return True
 
@@ -136,7 +136,7 @@ def test_ticks_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, keep
     state = make_state(fields)
     paged, scanned = PagedTicks(state), ScannedTicks(state)
     if keeps:
-        paged._thrift = Unworried()
+        paged._watch_cost = Unworried()
     for writes, begins in rounds:
         write(state, writes)
         if begins:
@@ -356,23 +356,23 @@ def test_writes_of_threads_are_not_lost() -> None:
     second.close()
 
 
-def test_thrift_rests_twice_as_long_each_time() -> None:
+def test_watch_cost_backs_off_twice_as_long_each_time() -> None:
     """A trial at the end of each rest; one that is worth it makes the next rest short again."""
-    thrift = Thrift()
-    assert thrift.pays(3, 3)
+    watch_cost = WatchCost()
+    assert watch_cost.is_worth_it(3, 3)
     lengths = []
     for _ in range(10):
-        assert not thrift.rests
-        assert not thrift.pays(4, 3)
+        assert not watch_cost.backing_off
+        assert not watch_cost.is_worth_it(4, 3)
         rounds = 1
-        while not thrift.rested():
-            assert thrift.rests
+        while not watch_cost.backoff_over():
+            assert watch_cost.backing_off
             rounds += 1
         lengths.append(rounds)
-    assert lengths == [min(REST_MIN * 2**number, REST_MAX) for number in range(10)]
-    assert thrift.pays(0, 0)
-    assert not thrift.pays(1, 0)
-    assert [thrift.rested() for _ in range(REST_MIN)] == [False] * (REST_MIN - 1) + [True]
+    assert lengths == [min(BACKOFF_MIN * 2**number, BACKOFF_MAX) for number in range(10)]
+    assert watch_cost.is_worth_it(0, 0)
+    assert not watch_cost.is_worth_it(1, 0)
+    assert [watch_cost.backoff_over() for _ in range(BACKOFF_MIN)] == [False] * (BACKOFF_MIN - 1) + [True]
 
 
 @needs_kernel
@@ -388,8 +388,10 @@ def test_a_watch_that_is_not_worth_it_ends_and_is_tried_again() -> None:
         return watched_bytes() > before
 
     assert tick(slice(1))
-    assert [tick(slice(None)) for _ in range(2 * REST_MIN)] == [False] * REST_MIN + [True] + [False] * (REST_MIN - 1)
-    assert [tick(slice(5)) for _ in range(3 * REST_MIN)][-REST_MIN:] == [True] * REST_MIN
+    assert [tick(slice(None)) for _ in range(2 * BACKOFF_MIN)] == [False] * BACKOFF_MIN + [True] + [False] * (
+        BACKOFF_MIN - 1
+    )
+    assert [tick(slice(5)) for _ in range(3 * BACKOFF_MIN)][-BACKOFF_MIN:] == [True] * BACKOFF_MIN
 
     ticks.close()
     keyframes.reset(state.snapshot())
@@ -400,7 +402,7 @@ def test_a_watch_that_is_not_worth_it_ends_and_is_tried_again() -> None:
     keyframes.reset(None)
     assert keyframes.needs_baseline
     assert watched_bytes() == before
-    for _ in range(REST_MIN):
+    for _ in range(BACKOFF_MIN):
         assert keyframes.changed_fields() == {"x": None}
         keyframes.reset(state.snapshot())
     assert not keyframes.needs_baseline

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import replayer
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from replayer.datasets.extract import extract
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer, in_batches
@@ -22,7 +22,7 @@ from sim import Field, Schema, State
 
 from oracle.live_runs import Live, record_live
 from oracle.repair_runs import all_blocks, destroy
-from small_worlds import Herd, Walkers
+from small_worlds import Herd, Saved, Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
@@ -197,7 +197,7 @@ def test_batches_have_memory_of_their_own() -> None:
 
 def test_what_is_missing_is_left_out_and_said(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
     path, live, _ = walkers
-    frames = [block for block in all_blocks(path) if block.kind == Kind.FRAMES]
+    frames = [block for block in all_blocks(path) if block.kind == BlockKind.FRAMES]
     (tmp_path / "hurt.tape").write_bytes(destroy(path.read_bytes(), frames[len(frames) // 2], "payload"))
     rows = replayer.samples(tmp_path / "hurt.tape", world=Walkers, table="states", fields="x", shard=(0, 1))
     found = {int(row["tick"]): row["x"] for row in rows}
@@ -251,9 +251,13 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
         replayer.samples(path, world=Walkers, table="states", jobs=0)
     with pytest.raises(ExtractionError, match="the long form is for files"):
         replayer.samples(path, world=Walkers, table="states", long=True)
-    record_live(tmp_path / "more.tape", Walkers(1, n=7), [None] * 10)
-    with pytest.raises(ExtractionError, match=r"give other columns \(x\)"):
-        list(replayer.samples(tmp_path, world=Walkers, table="states", fields="x"))
+    (tmp_path / "saved").mkdir()
+    for width in (2, 7):
+        world = Saved()
+        world.grid = np.zeros((3, width))
+        record_live(tmp_path / "saved" / f"{width}.tape", world, [1] * 10)
+    with pytest.raises(ExtractionError, match=r"give other columns \(grid\)"):
+        list(replayer.samples(tmp_path / "saved", world=Saved, table="states", fields="grid"))
 
 
 LAZY = """

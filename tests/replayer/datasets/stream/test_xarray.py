@@ -271,7 +271,7 @@ def test_a_field_that_changes_its_shape_is_refused_where_it_does(tmp_path: Path)
 def test_mistakes_are_told_when_it_is_opened(herd: tuple[Path, Live], tmp_path: Path) -> None:
     with pytest.raises(UnknownWorldError, match="say which simulation to use, world="):
         xarray.open_dataset(herd[0], engine="tape")
-    with pytest.raises(UnfitSimulationError, match="other fields"):
+    with pytest.raises(UnfitSimulationError, match="different fields"):
         xarray.open_dataset(herd[0], engine="tape", world=Walkers)
     (tmp_path / "text.tape").write_text("hello")
     with pytest.raises(RecordingError):

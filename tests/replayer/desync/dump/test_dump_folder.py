@@ -12,7 +12,8 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
-from replayer.desync.dump.atomic_folder import DUMP_FILES, keep_folder
+from recorder.storage.atomic_folder import write_folder
+from replayer.desync.dump.dump import DUMP_FILES
 from replayer.desync.dump.dump_tapes import STATE
 from replayer.timeline.verify import verify_tape
 
@@ -101,7 +102,7 @@ def test_a_dump_that_was_killed_is_cleared_away_by_the_next() -> None:
             os.write(go, b"!")
             signal.pause()
 
-        keep_folder(Path("run.desync-29"), write)
+        write_folder(Path("run.desync-29"), write, files=DUMP_FILES)
         os._exit(1)
     try:
         os.read(ready, 1)
@@ -129,7 +130,7 @@ def test_what_fails_leaves_nothing() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        keep_folder(Path("dumps/run.desync-29"), write)
+        write_folder(Path("dumps/run.desync-29"), write, files=DUMP_FILES)
     assert files(Path("dumps")) == {}
     assert not list(Path("dumps").iterdir())
 
@@ -145,7 +146,7 @@ def test_dumps_that_are_written_at_once_get_names_of_their_own() -> None:
 
     def keep(number: int) -> None:
         start.wait()
-        found.append(keep_folder(Path("d"), lambda part: save(part, number)))
+        found.append(write_folder(Path("d"), lambda part: save(part, number), files=DUMP_FILES))
 
     threads = [threading.Thread(target=keep, args=(number,)) for number in range(8)]
     for thread in threads:

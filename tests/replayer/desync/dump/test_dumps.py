@@ -19,7 +19,7 @@ from replayer.desync.dump.dump_tapes import diff_dumps
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
-from sim.kernel.merkle_tree import BLOCK_BYTES, HashTree, find_differing_leaves
+from sim.kernel.merkle_tree import BLOCK_BYTES, MerkleTree, find_differing_leaves
 
 from oracle.command_lines import run
 from small_worlds import Walkers
@@ -188,12 +188,12 @@ def recorder_of_old_ticks(tape: recorder.Recorder) -> None:
 # --- trees
 
 
-def tree_of(blocks: int, changed: list[int]) -> HashTree:
+def tree_of(blocks: int, changed: list[int]) -> MerkleTree:
     """Of a state of so many blocks, some of which are changed in one byte."""
     state = State(Schema(Field("a", "u1", (blocks * BLOCK_BYTES,))))
     for block in changed:
         state["a"][block * BLOCK_BYTES + 17] ^= 5
-    return HashTree.of(state.snapshot())
+    return MerkleTree.of(state.snapshot())
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 31, 32, 33])
@@ -204,7 +204,7 @@ def test_every_block_that_differs_is_found_in_log2_exchanges(blocks: int) -> Non
         asked = []
         other = tree_of(blocks, changed)
 
-        def ask(level: int, numbers: Any, asked: list[int] = asked, other: HashTree = other) -> list[bytes]:
+        def ask(level: int, numbers: Any, asked: list[int] = asked, other: MerkleTree = other) -> list[bytes]:
             asked.append(len(numbers))
             return other.ask(level, numbers)
 
@@ -217,9 +217,9 @@ def test_every_block_that_differs_is_found_in_log2_exchanges(blocks: int) -> Non
 def test_a_tree_that_was_tampered_with_is_refused() -> None:
     """Nodes must be those of their leaves."""
     plain = tree_of(5, []).to_plain()
-    assert HashTree.from_plain(plain) == tree_of(5, [])
+    assert MerkleTree.from_plain(plain) == tree_of(5, [])
     plain["levels"][1][0] = "00" * 8
     with pytest.raises(ValueError, match="not those of its leaves"):
-        HashTree.from_plain(plain)
+        MerkleTree.from_plain(plain)
     with pytest.raises(ValueError, match="no tree of hashes"):
-        HashTree.from_plain({"leaves": 3})
+        MerkleTree.from_plain({"leaves": 3})

@@ -19,9 +19,10 @@ from recorder.factory_spec import load_factory
 from replayer.diagnose.certify import certify as certifying
 from replayer.diagnose.certify import matrix
 from replayer.diagnose.certify.arithmetic import describe_arithmetic, processor_flags
-from replayer.diagnose.certify.certificate import certificate_path, tape_digest
+from replayer.diagnose.certify.certificate import certificate_path
 from replayer.diagnose.certify.certify import certify
 from replayer.diagnose.certify.matrix import KERNEL_VARIABLE, SIMD_VARIABLE, make_matrix, present_cell
+from replayer.tape.digest import tape_digest
 
 from oracle.command_lines import assert_one_line, run
 from small_worlds import Walkers

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import replayer.commands.main
-from recorder.format.blocks.block import HEADER_BYTES, Kind
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from replayer.tape.tape import Tape
 
 from oracle.command_lines import run
@@ -93,14 +93,16 @@ def offset_of(kind: int, tick: int = 0) -> int:
     with Tape("a.tape") as tape:
         tape.distrust_index()
         entries = [entry for entry in tape.segments[0].contents.entries if entry.kind == kind]
-        return next(one.offset for one in entries if kind != Kind.FRAMES or one.first_tick <= tick <= one.final_tick)
+        return next(
+            one.offset for one in entries if kind != BlockKind.FRAMES or one.first_tick <= tick <= one.final_tick
+        )
 
 
 def test_a_damaged_tape_is_not_certified_to_be_the_same_everywhere(capsys: Any) -> None:
     """Ticks 16 to 20 cannot be read: the cells, the last lines, the certificate and --check say so; exit code 4."""
     record("Plain")
     data = bytearray(Path("a.tape").read_bytes())
-    data[offset_of(Kind.FRAMES, 18) + HEADER_BYTES + 3] ^= 1
+    data[offset_of(BlockKind.FRAMES, 18) + HEADER_BYTES + 3] ^= 1
     Path("a.tape").write_bytes(data)
 
     code, said, kept = certify(capsys, "Plain")
@@ -123,7 +125,7 @@ def test_a_damaged_tape_is_not_certified_to_be_the_same_everywhere(capsys: Any) 
 def test_a_tape_without_a_seal_is_the_same_everywhere_and_said_to_have_none(capsys: Any) -> None:
     """All ticks are there: exit code 3, of --check, too."""
     record("Plain")
-    end = offset_of(Kind.END)
+    end = offset_of(BlockKind.END)
     Path("a.tape").write_bytes(Path("a.tape").read_bytes()[:end])
 
     code, said, kept = certify(capsys, "Plain")

@@ -12,7 +12,7 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder
 from recorder.storage.file_names import segment_numbers
-from replayer.diagnose.compare.spread import anatomize, course_of_counts
+from replayer.diagnose.compare.spread import measure_spread, trend_of_counts
 from replayer.diagnose.compare.tape_diff import diff_tapes
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import make_simulation
@@ -197,15 +197,15 @@ def test_what_becomes_of_a_difference(kind: str, cadence: int) -> None:
         found = diff_tapes(one, other)
         assert found.first_bad == 10
         cursors = [Cursor(one, make_simulation(one, Three)), Cursor(other, make_simulation(other, lambda: Three(kind)))]
-        anatomy = anatomize(cursors[0], cursors[1], 10, 60)
-    assert anatomy.counts.sum(axis=0).tolist() == counts
-    assert anatomy.course == kind
-    assert anatomy.stopped is None
-    assert found.course == ("bounded" if kind == "spreading" else kind)  # Tapes alone count fields, and this is in one.
+        spread = measure_spread(cursors[0], cursors[1], 10, 60)
+    assert spread.counts.sum(axis=0).tolist() == counts
+    assert spread.trend == kind
+    assert spread.stopped is None
+    assert found.trend == ("bounded" if kind == "spreading" else kind)  # Tapes alone count fields, and this is in one.
 
 
 @pytest.mark.parametrize(
-    ("counts", "course"),
+    ("counts", "trend"),
     [
         ([1], "bounded"),
         ([3] * 40, "bounded"),
@@ -214,9 +214,9 @@ def test_what_becomes_of_a_difference(kind: str, cadence: int) -> None:
         ([1, 1, 1, 2], "spreading"),
     ],
 )
-def test_courses(counts: list[int], course: str) -> None:
+def test_courses(counts: list[int], trend: str) -> None:
     """From the beginning to the end."""
-    assert course_of_counts(counts) == course
+    assert trend_of_counts(counts) == trend
 
 
 # --- the command

@@ -16,7 +16,7 @@ import pytest
 
 import replayer.commands.main
 from recorder.environment import describe_environment
-from replayer.diagnose.explain.explain import _first_sides
+from replayer.diagnose.explain.variant_choice import first_variants
 
 from project_paths import SOURCES
 
@@ -723,7 +723,7 @@ def test_what_was_recorded_and_cannot_be_tried_is_said() -> None:
             "environment": describe_environment() | {"numpy": "1.0", "OPENBLAS_CORETYPE": "x"}
         }
 
-    now, others, notes = _first_sides(Recorded(), {}, None)  # type: ignore[arg-type]
+    now, others, notes = first_variants(Recorded(), {}, None)  # type: ignore[arg-type]
 
     assert (now.label, [(side.label, dict(side.environment)) for side in others]) == (
         "now",

@@ -15,7 +15,7 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
-from recorder.format.blocks.block import HEADER_BYTES, Kind
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import verify_tape
 
@@ -178,7 +178,7 @@ def damage(path: Path, tick: int) -> None:
         (entry,) = [
             entry
             for entry in tape.segments[0].contents.entries
-            if entry.kind == Kind.FRAMES and entry.first_tick <= tick <= entry.final_tick
+            if entry.kind == BlockKind.FRAMES and entry.first_tick <= tick <= entry.final_tick
         ]
     data = bytearray(path.read_bytes())
     data[entry.offset + HEADER_BYTES + 3] ^= 1
@@ -219,7 +219,7 @@ def test_a_tape_without_a_seal_is_told_to_have_none(capsys: Any) -> None:
     """All its ticks are right: exit code 3, as of verify."""
     path = record_blocks()
     with Tape(path) as tape:
-        end = next(entry for entry in tape.segments[0].contents.entries if entry.kind == Kind.END)
+        end = next(entry for entry in tape.segments[0].contents.entries if entry.kind == BlockKind.END)
     path.write_bytes(path.read_bytes()[: end.offset])
 
     assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:Plain") == 3

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from recorder.processes.fork_call import in_a_copy
-from replayer.desync.ulps import compare_lanes, ulp_distances
+from replayer.desync.ulps import compare_elements, ulp_distances
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.backward_slice import find_cause
-from replayer.diagnose.explain.source_lines import LineMap, Source
-from replayer.diagnose.explain.step_trace import Trace
+from replayer.diagnose.explain.source_lines import LineMap, SourceFile
+from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.explain.value_hash import Digester
 
@@ -52,7 +52,7 @@ def cause_of(folder: Path, first: str, second: str) -> Any:
         simulation = load(folder, name, body)
         plain = in_a_copy(lambda simulation=simulation: trace_step(simulation, None).to_plain())  # type: ignore[misc]
         assert plain["is_same"]
-        traces.append(Trace.from_plain(plain["trace"]))
+        traces.append(StepTrace.from_plain(plain["trace"]))
     marked = (folder / "first" / "planted_here.py").read_text().splitlines()
     cause = find_cause(Alignment(*traces))
     return cause, next(number for number, line in enumerate(marked, 1) if line.endswith("# HERE"))
@@ -184,13 +184,13 @@ def test_lanes_are_compared_by_bytes() -> None:
     first = np.array([[0.0, np.nan, 1.0], [2.0, 3.0, 4.0]])
     second = first.copy()
     second[0, 0], second[1, 2] = -0.0, np.nextafter(4.0, 5.0)
-    lanes = compare_lanes(first, second)
+    lanes = compare_elements(first, second)
 
     assert lanes is not None
     assert (lanes.count, lanes.total, lanes.ulp_max) == (2, 6, 1)
     assert [(index, ulp) for index, _, _, ulp in lanes.shown] == [((0, 0), 0), ((1, 2), 1)]
-    assert compare_lanes(first, first[:1]) is None
-    assert compare_lanes(first, first.astype("f4")) is None
+    assert compare_elements(first, first[:1]) is None
+    assert compare_elements(first, first.astype("f4")) is None
 
 
 class Node:
@@ -230,7 +230,7 @@ def test_statements_and_their_heads_say_what_they_read(tmp_path: Path) -> None:
     """A statement over several lines is one; of an if only its head counts; an augmented assignment reads its target."""
     path = tmp_path / "some.py"
     path.write_text("if (limit\n        > self.floor):\n    total += grow(\n        state['x'],\n    )\n")
-    source = Source(str(path))
+    source = SourceFile(str(path))
     head, body = source.statement(2), source.statement(4)
 
     assert head is not None
@@ -245,7 +245,7 @@ def test_lines_of_two_versions_are_paired(tmp_path: Path) -> None:
     """Moved lines find each other, edited ones stand for each other, new ones for none."""
     (tmp_path / "a.py").write_text("one\ntwo\nthree\nfour\n")
     (tmp_path / "b.py").write_text("new\none\ntwo\nTHREE\nfour\n")
-    lines = LineMap(Source(str(tmp_path / "a.py")), Source(str(tmp_path / "b.py")))
+    lines = LineMap(SourceFile(str(tmp_path / "a.py")), SourceFile(str(tmp_path / "b.py")))
 
     assert [lines.to_first(line) for line in range(1, 6)] == [-1, 1, 2, 3, 4]
     assert lines.edited == {4}

@@ -14,7 +14,7 @@ import replayer.commands.main
 from recorder import Recorder
 from replayer.desync.dump.differences_csv import LINES_MAX, write_differences
 from replayer.desync.state_diff import compare_states, row_lines
-from replayer.diagnose.compare.spread import anatomize
+from replayer.diagnose.compare.spread import measure_spread
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
@@ -137,12 +137,12 @@ def test_rows_are_counted_as_brute_force_counts_them(world: Any) -> None:
     ours, theirs = record("ours.tape", Garden()), record("theirs.tape", world())
     with Tape("ours.tape") as one, Tape("theirs.tape") as other:
         cursors = Cursor(one, make_simulation(one, Garden)), Cursor(other, make_simulation(other, world))
-        anatomy = anatomize(*cursors, 25, 60)
-    assert anatomy.stopped is None
+        spread = measure_spread(*cursors, 25, 60)
+    assert spread.stopped is None
     for tick in range(25, 61):
         expected = brute_force(ours[tick], theirs[tick])
         room = {"t": 1} if ours[tick].layout.capacities != theirs[tick].layout.capacities and not expected else {}
-        counted = {name: int(n) for name, n in zip(anatomy.fields, anatomy.counts[:, tick - 25], strict=True) if n}
+        counted = {name: int(n) for name, n in zip(spread.fields, spread.counts[:, tick - 25], strict=True) if n}
         assert counted == (expected or room), tick
         shown = {one.field: one.row_count for one in compare_states(ours[tick], theirs[tick]) if not one.only_room}
         assert shown == expected

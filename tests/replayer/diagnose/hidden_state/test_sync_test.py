@@ -19,7 +19,7 @@ from replayer import SyncTest
 from replayer.diagnose.hidden_state.report import SyncReport
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.simulation import as_simulation, restore
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from small_worlds import Herd, Saved, Walkers
 

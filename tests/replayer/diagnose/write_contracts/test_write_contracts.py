@@ -18,10 +18,10 @@ import replayer.commands.main
 from recorder import Recorder
 from recorder.factory_spec import load_factory
 from replayer.diagnose.write_contracts.guarded_replay import check_contracts
-from replayer.diagnose.write_contracts.write_guard import ContractError, UndeclaredWriteError, guarded
+from replayer.diagnose.write_contracts.write_guard import UndeclaredWriteError, WriteContractError, guarded
 from sim import Field, Phase, Schema, State, Table, run_phases
 from sim.kernel.registry import find_world
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 
 from oracle.command_lines import TINY, assert_one_line, run
 from project_paths import SOURCES
@@ -295,17 +295,19 @@ def test_contracts_that_cannot_be_are_refused(capsys: Any) -> None:
     record("a.tape", Walkers())
     assert run(replayer.commands.main.main, "contracts a.tape --sim small_worlds:Walkers") == 2
     assert_one_line(capsys.readouterr(), "it declares nothing: give its phases writes={...}")
-    with pytest.raises(ContractError, match="keeps its state elsewhere"), Recorder("b.tape", Saved()) as tape:
+    with pytest.raises(WriteContractError, match="keeps its state elsewhere"), Recorder("b.tape", Saved()) as tape:
         guarded(tape.simulation).__enter__()
     simulation = Grazing()
     simulation.writes = ("x", "herds")
-    with pytest.raises(ContractError, match=r"step declares that it writes 'herds'; the fields are .* the tables herd"):
+    with pytest.raises(
+        WriteContractError, match=r"step declares that it writes 'herds'; the fields are .* the tables herd"
+    ):
         guarded(simulation).__enter__()
     with pytest.raises(TypeError, match="a set of names was expected"):
         Phase("a", print, "herd")
     twins = Half()
     twins.phases = (twins.phases[0], twins.phases[0])
-    with pytest.raises(ContractError, match="need different names"):
+    with pytest.raises(WriteContractError, match="need different names"):
         guarded(twins).__enter__()
 
 

@@ -16,7 +16,7 @@ import pytest
 from optional_packages import lazily
 
 from recorder import Recorder
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 from replayer import Tape
 from replayer.commands.main import main
 from sim import find_world
@@ -239,8 +239,10 @@ def test_of_a_damaged_tape_what_is_sound_goes_out(shapes: tuple[Path, Live], tmp
             assert array(content).tobytes() == live[content["tick"]][2]["map"].tobytes()
         assert len(messages["/state/map"]) == len(messages["/states"]) == facts["states"]
         lost[entry.kind] = TICKS + 1 - facts["states"]
-    assert lost[Kind.FRAMES] > 0
-    assert lost[Kind.FULL] == lost[Kind.DELTA] == lost[Kind.TELEMETRY] == lost[Kind.EVENTS] == 0, lost
+    assert lost[BlockKind.FRAMES] > 0
+    assert lost[BlockKind.FULL] == lost[BlockKind.DELTA] == lost[BlockKind.TELEMETRY] == lost[BlockKind.EVENTS] == 0, (
+        lost
+    )
 
 
 @pytest.mark.parametrize(

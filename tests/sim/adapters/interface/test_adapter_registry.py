@@ -64,7 +64,7 @@ MISSING = """
 import sys
 
 sys.modules["mujoco"] = None
-from sim.adapters.registry import NoAdapterError, adapter_named
+from sim.adapters.interface.adapter_registry import NoAdapterError, adapter_named
 
 for name in ("mujoco", "toyland"):
     try:

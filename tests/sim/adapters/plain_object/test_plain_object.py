@@ -228,4 +228,4 @@ def test_pickle_is_imported_in_one_module_that_one_other_leads_to() -> None:
 
     assert "import pickle" in source
     assert not [path for path in others if "import pickle" in path.read_text(encoding="utf-8")]
-    assert [path.name for path in others if "make_pickler" in path.read_text(encoding="utf-8")] == ["adapt.py"]
+    assert [path.name for path in others if "make_pickler" in path.read_text(encoding="utf-8")] == ["find_adapter.py"]

@@ -18,10 +18,10 @@ from replayer.playback.make_simulation import Factory
 from replayer.timeline.verify import verify_tape
 from sim import ConfigError
 from sim.kernel.plain_data import encode_plain
-from sim.scenario.config.load import load_scenario
+from sim.scenario.config.keys import key_of
 from sim.scenario.config.scenario import Property, read_scenario_config
-from sim.scenario.middleware.draws import key_of
 from sim.scenario.middleware.monitors import Look, Monitors
+from sim.scenario.scenario_file import load_scenario
 
 from oracle.command_lines import TINY, assert_one_line, run
 

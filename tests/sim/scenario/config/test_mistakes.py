@@ -391,7 +391,7 @@ def test_a_mistake_gets_its_line(
     folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, line: str
 ) -> None:
     """Which key, what was expected, what was found."""
-    from sim.scenario.config.load import shipped_scenarios
+    from sim.scenario.scenario_file import shipped_scenarios
 
     assert GOOD.count(old) == 1, old
     line = line.replace("{shipped}", ", ".join(shipped_scenarios())).replace("{worlds}", ", ".join(world_names()))

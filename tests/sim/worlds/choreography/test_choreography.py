@@ -13,7 +13,7 @@ import pytest
 from sim.kernel.messages import Message, MessageWorld
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.protocol.builder import again, branch, choice, loop, protocol, send
-from sim.worlds.choreography.run.q32 import ONE
+from sim.worlds.choreography.q32 import ONE
 
 ALL = {"policy": "round_robin", "concurrency": 9}
 

@@ -17,7 +17,7 @@ import sim.worlds.choreography
 from replayer.timeline.verify import verify_tape
 from sim.kernel.messages import Message
 from sim.kernel.simulation import restore
-from sim.scenario.config.load import SUFFIX
+from sim.scenario.scenario_file import SUFFIX
 from sim.worlds.choreography import WORLD, Choreography
 from sim.worlds.choreography.run.simulation import summarize
 

@@ -10,15 +10,15 @@ import pytest
 import replayer
 from recorder import Recorder
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.load import load_scenario
 from sim.scenario.config.scenario import SchedulerPolicy
 from sim.scenario.middleware.corruption import corrupt
-from sim.scenario.wrap import restage
+from sim.scenario.scenario_file import load_scenario
+from sim.scenario.wrap import wrap_scenario
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.config import POLICIES
 from sim.worlds.choreography.protocol.builder import again, loop, protocol, send
 from sim.worlds.choreography.protocol.payload import find_mismatch
-from sim.worlds.choreography.run.q32 import HIGHEST, LOWEST, ONE
+from sim.worlds.choreography.q32 import HIGHEST, LOWEST, ONE
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def talk(**scenario: Any) -> list[list[str]]:
             "scheduler": {"policy": "round_robin", "concurrency": 2},
         }
     )
-    around = restage(world, {"name": "around", "steps": 7, **scenario})
+    around = wrap_scenario(world, {"name": "around", "steps": 7, **scenario})
     found = []
     for _ in range(6):
         around.step(None)
@@ -127,7 +127,7 @@ def in_a_triangle(reconfiguration: dict[str, Any]) -> list[str]:
             "scheduler": {"policy": "round_robin", "concurrency": 3},
         }
     )
-    around = restage(world, {"reconfigurations": [{"id": "k", **reconfiguration}], "network": {"latency_ms": 1}})
+    around = wrap_scenario(world, {"reconfigurations": [{"id": "k", **reconfiguration}], "network": {"latency_ms": 1}})
     found = []
     for tick in range(1, 6):
         around.step(None)
@@ -155,7 +155,7 @@ def order_of(policy: Any, execution: dict[str, Any]) -> list[str]:
     scheduler = {"priorities": [1, 3]} | ({"policy": policy} if policy else {})
     plain = {"sessions": 2, "protocol": protocol(["A", "B"], loop("l", send("A", "B", "x"), times=4))}
     world = Choreography({**plain, "scheduler": scheduler, "buffer_capacity": 9})
-    around = restage(world, {"execution": execution}) if execution else world
+    around = wrap_scenario(world, {"execution": execution}) if execution else world
     found = []
     for _ in range(6):
         around.step(None)
@@ -185,7 +185,7 @@ def test_a_tape_has_the_policy(tmp_path: Path) -> None:
     config = {**loaded.config, "scheduler": {"concurrency": 2}}
     plain = {"name": "swarm", "execution": {"scheduler_policy": "progress_aware"}}
     path = tmp_path / "a.tape"
-    with Recorder(path, restage(loaded.world.make(config), plain), keyframe_interval_ticks=9) as tape:
+    with Recorder(path, wrap_scenario(loaded.world.make(config), plain), keyframe_interval_ticks=9) as tape:
         for _ in range(40):
             tape.step(None)
     with replayer.open(path) as run:

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
 GOLDEN = {  # If one of these changes, tapes no longer verify and WORLD_VERSION must change.
@@ -41,7 +41,7 @@ GOLDEN = {  # If one of these changes, tapes no longer verify and WORLD_VERSION 
 
 RUN = """
 import sys
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
 config = load_scenario(sys.argv[1]).config

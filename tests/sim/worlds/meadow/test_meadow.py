@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sim.kernel.changes.row_changes import AuditedChanges
 from sim.kernel.fixed_point import ONE
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
 from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow

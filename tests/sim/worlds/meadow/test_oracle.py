@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD
 from sim.worlds.meadow.config.meadow import read_config
 

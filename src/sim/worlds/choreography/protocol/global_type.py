@@ -15,7 +15,7 @@ from sim.kernel.registry import ConfigError
 from sim.scenario.config.structure import Whole
 from sim.worlds.choreography.key_path import at
 from sim.worlds.choreography.protocol.payload import Value
-from sim.worlds.choreography.run.q32 import read_decimal
+from sim.worlds.choreography.q32 import read_decimal
 
 ROLES_MAX = 64
 NESTING_MAX = 64  # Steps in steps; also keeps Python's stack short.

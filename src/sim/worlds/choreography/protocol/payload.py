@@ -13,7 +13,7 @@ import attrs
 
 from sim.kernel.registry import ConfigError
 from sim.worlds.choreography.key_path import at
-from sim.worlds.choreography.run.q32 import HIGHEST, LOWEST, ONE, PLACES, read_decimal, saturate
+from sim.worlds.choreography.q32 import HIGHEST, LOWEST, ONE, PLACES, read_decimal, saturate
 
 TYPES = ("unit", "number", "boolean", "fixed", "text", "vector", "pair")
 TEXT_CHARS_MAX = 1000

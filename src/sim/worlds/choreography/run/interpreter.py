@@ -25,16 +25,16 @@ from sim.worlds.choreography.protocol.projection import (
     Receive,
     Send,
 )
+from sim.worlds.choreography.q32 import read_decimal
 from sim.worlds.choreography.run.layout import Status
 from sim.worlds.choreography.run.message_queues import Channel, Waiting
-from sim.worlds.choreography.run.q32 import read_decimal
 
 DRAW_PHASE = 1  # Of keyed draws: which branch is taken.
 
 Route = Callable[[Message], Message | None]
 
 
-class Round:
+class ChoreographyRound:
     """What one round needs: the programs, the state, and the queues while they are open."""
 
     def __init__(

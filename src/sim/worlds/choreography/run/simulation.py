@@ -17,10 +17,10 @@ from sim.worlds.choreography.config import read_config
 from sim.worlds.choreography.protocol.bounds import Measures, report
 from sim.worlds.choreography.protocol.payload import STATE_REGISTER
 from sim.worlds.choreography.protocol.projection import Choose, Send
-from sim.worlds.choreography.run.interpreter import Round
+from sim.worlds.choreography.q32 import to_text
+from sim.worlds.choreography.run.interpreter import ChoreographyRound
 from sim.worlds.choreography.run.layout import Status, fill_registers, make_schema
 from sim.worlds.choreography.run.message_queues import find_channels, read_buffers, write_buffers
-from sim.worlds.choreography.run.q32 import to_text
 from sim.worlds.choreography.run.scheduler import note_round, pick
 
 WORLD_NAME = "choreography"
@@ -82,7 +82,7 @@ class Choreography:
         self._events = []
         state["tick"][...] += 1
         queues = read_buffers(state)
-        round_ = Round(config, self.programs, self._channels, state, queues, self._route, self._events)
+        round_ = ChoreographyRound(config, self.programs, self._channels, state, queues, self._route, self._events)
         halted, status = int(Status.HALTED), state["roles.status"].tolist()
         live = [number for number, role in enumerate(self.roles) if status[number] < halted and role not in self.paused]
         picked = pick(state, config.scheduler, live, round_.able)

@@ -12,10 +12,10 @@ from sim.kernel.counter_rng import KeyedRandom
 from sim.kernel.fixed_point import ONE, multiply
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig, Player
+from sim.worlds.meadow.model.dispersal import SeedRings
 from sim.worlds.meadow.model.energy_ledger import Flow, Ledger
+from sim.worlds.meadow.model.event_log import EventLog
 from sim.worlds.meadow.model.layout import NEIGHBOURS, Parameter
-from sim.worlds.meadow.output.events import Chronicle
-from sim.worlds.meadow.phases.dispersal import SeedRings
 
 Values = npt.NDArray[np.int64]
 
@@ -58,7 +58,7 @@ def _kinds(config: MeadowConfig, players: dict[int, Player]) -> Values:
 
 
 @attrs.frozen(eq=False)
-class Ground:
+class PhaseContext:
     """A meadow as its phases see it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Ground:
         defended: which plant species begin a defence, if a rule says so: (species,) bool.
         players: by number of their herbivore species.
         ledger: where flows of energy are noted, if somebody keeps books.
-        chronicle: where it is noted what happens.
+        event_log: where it is noted what happens.
     """
 
     state: State
@@ -79,16 +79,16 @@ class Ground:
     defended: npt.NDArray[np.bool_]
     players: dict[int, Player]
     ledger: Ledger | None
-    chronicle: Chronicle
+    event_log: EventLog
 
     @staticmethod
-    def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> Ground:
+    def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> PhaseContext:
         """For a state of this configuration."""
         players = {config.herbivore_index(player.species): player for player in config.players}
         ruled = {trigger.flora for trigger in config.triggers}
         defended = np.array([flora.name in ruled for flora in config.flora])
-        kinds, chronicle = _kinds(config, players), Chronicle(config)
-        return Ground(state, config, FloraTable.of(config), kinds, defended, players, ledger, chronicle)
+        kinds, event_log = _kinds(config, players), EventLog(config)
+        return PhaseContext(state, config, FloraTable.of(config), kinds, defended, players, ledger, event_log)
 
     @property
     def random(self) -> KeyedRandom:

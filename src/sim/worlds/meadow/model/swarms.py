@@ -10,7 +10,7 @@ import numpy as np
 from sim.kernel.counter_rng import scale_words
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import Grid
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import Layer
 from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss
@@ -51,39 +51,39 @@ def add_swarms(state: State, swarms: Sequence[Swarm]) -> None:
         add_entities(state, "swarms", "next_swarm_id", columns, len(swarms))
 
 
-def release_swarm(ground: Ground, species: int, x: int, y: int, population: int, by: str = "release") -> None:
+def release_swarm(context: PhaseContext, species: int, x: int, y: int, population: int, by: str = "release") -> None:
     """Add a swarm with energy_min for each head. by: the kind of input."""
-    energy = ground.config.herbivores[species].energy_min * population
+    energy = context.config.herbivores[species].energy_min * population
     swarm = new_swarm(species, x, y, population, energy)
-    ground.chronicle.swarms_born(by, [swarm], int(ground.state["next_swarm_id"]), [None])
-    add_swarms(ground.state, [swarm])
-    ground.note(Flow.PLACED_SWARMS, energy)
+    context.event_log.swarms_born(by, [swarm], int(context.state["next_swarm_id"]), [None])
+    add_swarms(context.state, [swarm])
+    context.note(Flow.PLACED_SWARMS, energy)
 
 
-def remove_swarms_without_heads(ground: Ground, rows: Rows, loss: HeadLoss) -> None:
+def remove_swarms_without_heads(context: PhaseContext, rows: Rows, loss: HeadLoss) -> None:
     """Free those of the rows, in ascending id, whose swarm has no heads left, by what took the last ones.
 
     What energy they had must have been noted.
     """
-    state = ground.state
+    state = context.state
     empty = rows[state["swarms.population"][rows] == 0]
-    ground.chronicle.swarms_died(state, empty, loss)
+    context.event_log.swarms_died(state, empty, loss)
     clear_rows(state, "swarms", COLUMNS, empty)
 
 
-def divide_swarm(ground: Ground, row: int) -> None:
+def divide_swarm(context: PhaseContext, row: int) -> None:
     """Split off a daughter with half of everything, rounded down, in one of the five cells; add her at once."""
-    state = ground.state
+    state = context.state
     x, y, species = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species"))
-    cells = ground.cells_around(x, y)
-    word = ground.random.words(DrawPhase.MITOSIS, ground.tick, state["swarms.id"][row])[1]
+    cells = context.cells_around(x, y)
+    word = context.random.words(DrawPhase.MITOSIS, context.tick, state["swarms.id"][row])[1]
     daughter_x, daughter_y = cells[int(scale_words(word, len(cells)))]
     population, energy = (int(state[f"swarms.{column}"][row]) for column in ("population", "energy"))
     state.set("swarms.population", row, population - population // 2)
     state.set("swarms.energy", row, energy - energy // 2)
     daughter = new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)
     mother = int(state["swarms.id"][row])
-    ground.chronicle.swarms_born("split", [daughter], int(state["next_swarm_id"]), [mother])
+    context.event_log.swarms_born("split", [daughter], int(state["next_swarm_id"]), [mother])
     add_swarms(state, [daughter])
 
 

@@ -13,22 +13,22 @@ from __future__ import annotations
 import numpy as np
 
 from sim.kernel.fixed_point import ONE, PLACES
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.loops import spread_at_edge, spread_over
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import plant_cells
 from sim.worlds.meadow.model.table_rows import write_changed
 
 
-def run_flow_field(ground: Ground) -> None:
+def run_flow_field(context: PhaseContext) -> None:
     """The whole phase."""
-    state = ground.state
+    state = context.state
     flow = spread(state["biotope.total"][int(state["biotope.front"])], state["biotope.toxins"])
-    hidden = ground.flora.camouflage < ONE
+    hidden = context.flora.camouflage < ONE
     if hidden.any():
         rows = np.flatnonzero(hidden[state["plants.species"]] & (state["plants.id"] != 0))
         species, y, x = plant_cells(state, rows)
-        flow[y, x] = (flow[y, x] * ground.flora.camouflage[species]) >> PLACES
+        flow[y, x] = (flow[y, x] * context.flora.camouflage[species]) >> PLACES
     write_changed(state, "biotope.flow", flow)
 
 

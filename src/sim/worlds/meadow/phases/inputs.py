@@ -26,7 +26,7 @@ from sim.kernel.registry import InputSource
 from sim.worlds.meadow.config.inputs import INPUT_KEYS, PARAMETERS, ScheduledInput, fixed_bounds
 from sim.worlds.meadow.config.meadow import SIDE_CELLS_MAX, WIND_MAX, MeadowConfig
 from sim.worlds.meadow.config.species import POPULATION_MAX, TICKS_MAX
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss
 from sim.worlds.meadow.model.plants import add_plants
@@ -39,113 +39,113 @@ SWARM_ID_MAX = (1 << 48) - 1  # What the random numbers' keys can count.
 _KINDS = list(INPUT_KEYS)
 
 
-def run_inputs(ground: Ground, inputs: Any) -> None:
+def run_inputs(context: PhaseContext, inputs: Any) -> None:
     """The whole phase; the tick begins here. Raises ValueError for an input that cannot be; nothing has changed then."""
-    state = ground.state
-    checked = sorted(_check(ground.config, item) for item in inputs or ())
-    state.set("tick", 0, ground.tick + 1)
-    ground.chronicle.begin()
+    state = context.state
+    checked = sorted(_check(context.config, item) for item in inputs or ())
+    state.set("tick", 0, context.tick + 1)
+    context.event_log.begin()
     for kind_index, *values in checked:
         match _KINDS[kind_index], values:
             case "plant", [species, x, y]:
-                _plant(ground, species, x, y)
+                _plant(context, species, x, y)
             case "release", [species, x, y, population]:
-                release_swarm(ground, species, x, y, population)
+                release_swarm(context, species, x, y, population)
             case "wind", [east, south]:
-                _blow(ground, slice(None), slice(None), east, south)
+                _blow(context, slice(None), slice(None), east, south)
             case "gust", [x, y, radius, east, south]:
-                _blow(ground, _around(y, radius), _around(x, radius), east, south)
+                _blow(context, _around(y, radius), _around(x, radius), east, south)
             case "drought", [ticks, percent]:
                 state.set("climate.drought_ticks", 0, ticks)
                 state.set("climate.drought_percent", 0, percent if ticks else 0)
             case "cull", [species, x, y, radius, percent]:
-                _cull(ground, _swarms_near(ground, species, x, y, radius), percent)
+                _cull(context, _swarms_near(context, species, x, y, radius), percent)
             case "set", [parameter, value]:
                 state.set("parameters", parameter, value)
             case "steer" | "split" as kind, [swarm_id, *rest]:
-                _command(ground, kind, swarm_id, *rest)
+                _command(context, kind, swarm_id, *rest)
             case "spawn", [species, x, y, population]:
-                _spawn(ground, species, x, y, population)
-    for species, player in ground.players.items():
+                _spawn(context, species, x, y, population)
+    for species, player in context.players.items():
         budget = int(state["player_budget"][species]) + player.income
         state.set("player_budget", species, min(budget, player.budget_max))
 
 
-def _plant(ground: Ground, species: int, x: int, y: int) -> None:
-    if ground.state["biotope.occupant"][y, x] == 0:
-        energy = ground.config.flora[species].base_energy
+def _plant(context: PhaseContext, species: int, x: int, y: int) -> None:
+    if context.state["biotope.occupant"][y, x] == 0:
+        energy = context.config.flora[species].base_energy
         seedling = [np.array([value], dtype=np.int64) for value in (species, x, y, energy)]
-        ground.chronicle.plants_born(int(ground.state["next_plant_id"]), seedling[:3], None)
-        add_plants(ground.state, *seedling)
-        ground.note(Flow.PLACED_PLANTS, energy)
+        context.event_log.plants_born(int(context.state["next_plant_id"]), seedling[:3], None)
+        add_plants(context.state, *seedling)
+        context.note(Flow.PLACED_PLANTS, energy)
 
 
 def _around(centre: int, radius: int) -> slice:
     return slice(max(0, centre - radius), centre + radius + 1)
 
 
-def _blow(ground: Ground, rows: slice, columns: slice, east: int, south: int) -> None:
-    wind = ground.state["biotope.wind"]
+def _blow(context: PhaseContext, rows: slice, columns: slice, east: int, south: int) -> None:
+    wind = context.state["biotope.wind"]
     cells = np.arange(wind[0].size).reshape(wind[0].shape)[rows, columns].reshape(-1)
     for side, part in enumerate((east, south)):
         wind[side, rows, columns] = part
-        ground.state.mark("biotope.wind", side * wind[0].size + cells)
+        context.state.mark("biotope.wind", side * wind[0].size + cells)
 
 
-def _swarms_near(ground: Ground, species: int, x: int, y: int, radius: int) -> Rows:
+def _swarms_near(context: PhaseContext, species: int, x: int, y: int, radius: int) -> Rows:
     """Rows of the swarms of a species that are at most radius cells away, in x and in y, in ascending id."""
-    state = ground.state
+    state = context.state
     rows = rows_by_id(state, "swarms")
     near = (abs(state["swarms.x"][rows] - x) <= radius) & (abs(state["swarms.y"][rows] - y) <= radius)
     found: Rows = rows[near & (state["swarms.species"][rows] == species)]
     return found
 
 
-def _cull(ground: Ground, rows: Rows, percent: int) -> None:
-    state = ground.state
+def _cull(context: PhaseContext, rows: Rows, percent: int) -> None:
+    state = context.state
     heads, energy = state["swarms.population"][rows], state["swarms.energy"][rows]
     lost = heads * percent // 100
     # Whole units first: energy times heads may be more than int64 holds.
     taken = energy // heads * lost + energy % heads * lost // heads
     state.set("swarms.population", rows, heads - lost)
     state.set("swarms.energy", rows, energy - taken)
-    ground.note(Flow.CULL, taken)
+    context.note(Flow.CULL, taken)
     for row, count in zip(rows.tolist(), lost.tolist(), strict=True):
         place = int(state["swarms.species"][row]) * len(HeadLoss) + HeadLoss.CULL
         state["heads_lost"].reshape(-1)[place] += count
         state.mark("heads_lost", place)
-    ground.chronicle.heads_lost(state, rows, lost, HeadLoss.CULL)
-    remove_swarms_without_heads(ground, rows, HeadLoss.CULL)
+    context.event_log.heads_lost(state, rows, lost, HeadLoss.CULL)
+    remove_swarms_without_heads(context, rows, HeadLoss.CULL)
 
 
-def _command(ground: Ground, kind: str, swarm_id: int, direction: int = 0) -> None:
+def _command(context: PhaseContext, kind: str, swarm_id: int, direction: int = 0) -> None:
     """A player's word to one of his swarms; to another's, or to nobody, it does nothing."""
-    state = ground.state
+    state = context.state
     found = np.flatnonzero(state["swarms.id"] == swarm_id)
     species = int(state["swarms.species"][found[0]]) if swarm_id and len(found) else -1
-    player = ground.players.get(species)
+    player = context.players.get(species)
     if player is None:
         return
     row = int(found[0])
     if kind == "steer":
         state.set("swarms.steer", row, 1 + direction)
-    elif state["swarms.population"][row] >= 2 and _pay(ground, species, player.split_cost):
-        divide_swarm(ground, row)
+    elif state["swarms.population"][row] >= 2 and _pay(context, species, player.split_cost):
+        divide_swarm(context, row)
 
 
-def _spawn(ground: Ground, species: int, x: int, y: int, population: int) -> None:
-    player = ground.players.get(species)
-    if player is None or not len(_swarms_near(ground, species, x, y, player.sight)):
+def _spawn(context: PhaseContext, species: int, x: int, y: int, population: int) -> None:
+    player = context.players.get(species)
+    if player is None or not len(_swarms_near(context, species, x, y, player.sight)):
         return
-    if _pay(ground, species, player.spawn_cost * population):
-        release_swarm(ground, species, x, y, population, by="spawn")
+    if _pay(context, species, player.spawn_cost * population):
+        release_swarm(context, species, x, y, population, by="spawn")
 
 
-def _pay(ground: Ground, species: int, cost: int) -> bool:
-    budget = int(ground.state["player_budget"][species])
+def _pay(context: PhaseContext, species: int, cost: int) -> bool:
+    budget = int(context.state["player_budget"][species])
     if budget < cost:
         return False
-    ground.state.set("player_budget", species, budget - cost)
+    context.state.set("player_budget", species, budget - cost)
     return True
 
 

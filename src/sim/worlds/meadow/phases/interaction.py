@@ -22,68 +22,68 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model import swarm_turn as swarming
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss, LossCause, Parameter
 from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, Loop, loop_for
 from sim.worlds.meadow.model.plants import plant_cells
+from sim.worlds.meadow.model.swarm_turn import HELPERS, Land, run_swarms
 from sim.worlds.meadow.model.swarms import add_swarms, count_heads, new_swarm, remove_swarms_without_heads
 from sim.worlds.meadow.model.table_rows import Rows, rows_by_id, write_changed
-from sim.worlds.meadow.phases import swarm_turn as swarming
-from sim.worlds.meadow.phases.swarm_turn import HELPERS, Land, run_swarms
 
 _DAUGHTER = [swarming.SPECIES, *range(swarming.DAUGHTER_X, swarming.SWARM_WIDTH)]
 
 
-def run_interaction(ground: Ground) -> None:
+def run_interaction(context: PhaseContext) -> None:
     """The whole phase."""
-    state = ground.state
+    state = context.state
     rows = rows_by_id(state, "swarms")
     if not len(rows):
         return
     loop = loop_for(len(rows), SWARMS_MIN, run_swarms, *HELPERS)
-    columns, energy = _swarms(ground, rows), state["plants.energy"].copy()
+    columns, energy = _swarms(context, rows), state["plants.energy"].copy()
     before, acting = columns[swarming.POPULATION].copy(), loop.hold(columns.T)
-    loop.run(acting, loop.hold(ground.kinds), _land(ground, energy, loop))
+    loop.run(acting, loop.hold(context.kinds), _land(context, energy, loop))
     deeds = np.asarray(acting).T
-    _write_grazed(ground, deeds, energy)
-    _count(ground, deeds)
-    ground.chronicle.deeds(state, rows, deeds)
-    ground.note(Flow.GRAZING, deeds[swarming.EATEN])
-    ground.note(Flow.UPKEEP, ground.kinds[deeds[swarming.SPECIES], swarming.UPKEEP] * before)
-    ground.note(Flow.STARVATION, deeds[swarming.UNPAID])
+    _write_grazed(context, deeds, energy)
+    _count(context, deeds)
+    context.event_log.deeds(state, rows, deeds)
+    context.note(Flow.GRAZING, deeds[swarming.EATEN])
+    context.note(Flow.UPKEEP, context.kinds[deeds[swarming.SPECIES], swarming.UPKEEP] * before)
+    context.note(Flow.STARVATION, deeds[swarming.UNPAID])
     for column, values in zip(swarming.CHANGING, deeds, strict=False):
         state.set(f"swarms.{column}", rows, values)
     mothers = np.flatnonzero(deeds[swarming.DAUGHTER_HEADS])
     mother_ids = state["swarms.id"][rows[mothers]].tolist()
     daughters = [new_swarm(*values) for values in deeds[_DAUGHTER][:, mothers].T.tolist()]
-    remove_swarms_without_heads(ground, rows, HeadLoss.STARVATION)
-    ground.chronicle.swarms_born("mitosis", daughters, int(state["next_swarm_id"]), mother_ids)
+    remove_swarms_without_heads(context, rows, HeadLoss.STARVATION)
+    context.event_log.swarms_born("mitosis", daughters, int(state["next_swarm_id"]), mother_ids)
     add_swarms(state, daughters)
 
 
-def _swarms(ground: Ground, rows: Rows) -> Values:
+def _swarms(context: PhaseContext, rows: Rows) -> Values:
     """What swarm_turn.py has in the row of a swarm, as columns: (SWARM_WIDTH, swarms) int64."""
-    state = ground.state
+    state = context.state
     columns = np.zeros((swarming.SWARM_WIDTH, len(rows)), np.int64)
     for index, name in enumerate((*swarming.CHANGING, "species")):
         columns[index] = state[f"swarms.{name}"][rows]
     ids = state["swarms.id"][rows]
     moving = np.flatnonzero(columns[swarming.COOLDOWN] <= 0)  # The others draw nothing.
-    columns[swarming.MOVE_WORD, moving] = ground.random.words(DrawPhase.MOVEMENT, ground.tick, ids[moving])[:, 0]
-    columns[swarming.SPLIT_WORD] = ground.random.words(DrawPhase.MITOSIS, ground.tick, ids)[:, 0]
+    columns[swarming.MOVE_WORD, moving] = context.random.words(DrawPhase.MOVEMENT, context.tick, ids[moving])[:, 0]
+    columns[swarming.SPLIT_WORD] = context.random.words(DrawPhase.MITOSIS, context.tick, ids)[:, 0]
     columns[swarming.EATEN_FROM] = swarming.NONE
     return columns
 
 
-def _land(ground: Ground, energy: Values, loop: Loop) -> Land:
-    state, grid, crowding = ground.state, ground.config.grid, ground.config.crowding
+def _land(context: PhaseContext, energy: Values, loop: Loop) -> Land:
+    state, grid, crowding = context.state, context.config.grid, context.config.crowding
     heads = count_heads(state, np.flatnonzero(state["swarms.id"] != 0), grid)
     return Land(
         grid.width,
         grid.height,
-        ground.parameter(Parameter.CARRYING_CAPACITY),
+        context.parameter(Parameter.CARRYING_CAPACITY),
         crowding.taste_ticks,
         loop.view(heads.reshape(-1)),
         loop.view(state["biotope.flow"].reshape(-1)),
@@ -93,17 +93,17 @@ def _land(ground: Ground, energy: Values, loop: Loop) -> Land:
     )
 
 
-def _write_grazed(ground: Ground, deeds: Values, energy: Values) -> None:
+def _write_grazed(context: PhaseContext, deeds: Values, energy: Values) -> None:
     """Take what was eaten from the plants, in the table and on the layers' back side."""
-    state = ground.state
+    state = context.state
     rows = deeds[swarming.EATEN_FROM][deeds[swarming.EATEN] > 0]
     state.set("plants.energy", rows, energy[rows])
     state.set("plants.loss_cause", rows, LossCause.FEEDING)
     write_energy(state, *plant_cells(state, rows), energy[rows])
 
 
-def _count(ground: Ground, deeds: Values) -> None:
-    state = ground.state
+def _count(context: PhaseContext, deeds: Values) -> None:
+    state = context.state
     lost, born = state["heads_lost"].copy(), state["heads_born"].copy()
     np.add.at(lost[:, HeadLoss.STARVATION], deeds[swarming.SPECIES], deeds[swarming.STARVED])
     np.add.at(born, deeds[swarming.SPECIES], deeds[swarming.BORN])

@@ -24,7 +24,8 @@ import numpy as np
 
 from sim.kernel.fixed_point import ONE
 from sim.kernel.state import State
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
+from sim.worlds.meadow.model.dispersal import wind_shift
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import rebuild_at
 from sim.worlds.meadow.model.layout import DrawPhase, LossCause, Parameter
@@ -32,44 +33,43 @@ from sim.worlds.meadow.model.loops import grow_plants
 from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import add_plants, plant_cells, remove_plants
 from sim.worlds.meadow.model.table_rows import in_order_of_id
-from sim.worlds.meadow.phases.dispersal import wind_shift
 from sim.worlds.meadow.phases.mycorrhiza import grow_links
 
 
-def run_lifecycle(ground: Ground) -> None:
+def run_lifecycle(context: PhaseContext) -> None:
     """The whole phase."""
-    state = ground.state
-    dying, parents = (in_order_of_id(state, "plants", rows) for rows in _grow(ground))
-    mothers, *seedlings = _reproduce(ground, dying, parents)
-    ground.note(Flow.DEAD_PLANTS, state["plants.energy"][dying])
-    ground.chronicle.plants_died(state, dying)
+    state = context.state
+    dying, parents = (in_order_of_id(state, "plants", rows) for rows in _grow(context))
+    mothers, *seedlings = _reproduce(context, dying, parents)
+    context.note(Flow.DEAD_PLANTS, state["plants.energy"][dying])
+    context.event_log.plants_died(state, dying)
     left = plant_cells(state, dying)
     remove_plants(state, dying)
-    ground.note(Flow.SEEDLINGS, seedlings[-1])
-    ground.chronicle.plants_born(int(state["next_plant_id"]), seedlings[:3], mothers)
+    context.note(Flow.SEEDLINGS, seedlings[-1])
+    context.event_log.plants_born(int(state["next_plant_id"]), seedlings[:3], mothers)
     add_plants(state, *seedlings)
-    if ground.tick % ground.parameter(Parameter.LINK_INTERVAL) == 0:
-        grow_links(ground)
+    if context.tick % context.parameter(Parameter.LINK_INTERVAL) == 0:
+        grow_links(context)
     rebuild_at(state, np.flatnonzero(state["plants.id"] != 0), left)
     _pass_drought(state)
 
 
-def _grow(ground: Ground) -> tuple[Values, Values]:
+def _grow(context: PhaseContext) -> tuple[Values, Values]:
     """Growth; rows of the plants that die of it, and of those that try to reproduce."""
-    state, flora = ground.state, ground.flora
-    growth = ground.parameter(Parameter.GROWTH)  # In Python's integers: the product may be more than int64 holds.
+    state, flora = context.state, context.flora
+    growth = context.parameter(Parameter.GROWTH)  # In Python's integers: the product may be more than int64 holds.
     step = np.array([one * growth // (100 * ONE) for one in flora.growth.tolist()], np.int64)
     if state["climate.drought_ticks"] > 0:
         step = step * (100 - int(state["climate.drought_percent"])) // 100
     energy, species, ids, last = (state[f"plants.{name}"] for name in ("energy", "species", "id", "last_reproduction"))
     bounds = (flora.max_energy, flora.survival_threshold, flora.seed_cost, flora.reproduction_interval)
     before = energy.copy()
-    changed, dying, parents = grow(energy, species, ids, last, ground.tick, step, *bounds)
+    changed, dying, parents = grow(energy, species, ids, last, context.tick, step, *bounds)
     state.mark("plants.energy", changed)
     before, after = before[changed], energy[changed]
     state.set("plants.loss_cause", changed[after < before], LossCause.BACKGROUND)
-    ground.note(Flow.GROWTH, np.maximum(after - before, 0))
-    ground.note(Flow.DROUGHT, np.maximum(before - after, 0))
+    context.note(Flow.GROWTH, np.maximum(after - before, 0))
+    context.note(Flow.DROUGHT, np.maximum(before - after, 0))
     return dying, parents
 
 
@@ -100,20 +100,20 @@ def grow(
     return changed, np.flatnonzero((energy < least) & living), np.flatnonzero(may)
 
 
-def _reproduce(ground: Ground, dying: Values, parents: Values) -> tuple[Values, ...]:
+def _reproduce(context: PhaseContext, dying: Values, parents: Values) -> tuple[Values, ...]:
     """Let parents pay; return the parents' ids in their order, and species, x, y and energy of the seedlings.
 
     dying: rows of the plants that die of their growth in this tick. parents: of those that try, in ascending id.
     """
-    state, flora, grid, tick = ground.state, ground.flora, ground.config.grid, ground.tick
+    state, flora, grid, tick = context.state, context.flora, context.config.grid, context.tick
     if not len(parents):
         return (parents,) * 5
     ids, species = state["plants.id"], state["plants.species"][parents]
-    words = ground.random.words(DrawPhase.DISPERSAL, tick, ids[parents])
+    words = context.random.words(DrawPhase.DISPERSAL, tick, ids[parents])
     offsets = flora.rings.pick(words, flora.seed_distance_min[species], flora.seed_distance_max[species])
     bound = flora.seed_distance_max[species]
     x, y = state["plants.x"][parents], state["plants.y"][parents]
-    east, south = wind_shift(state, x, y, ground.config.dispersal.flight_ticks)
+    east, south = wind_shift(state, x, y, context.config.dispersal.flight_ticks)
     x, y = x + offsets[:, 0] + np.clip(east, -bound, bound), y + offsets[:, 1] + np.clip(south, -bound, bound)
     inside = (x >= 0) & (x < grid.width) & (y >= 0) & (y < grid.height)
     parents, species, x, y = (values[inside] for values in (parents, species, x, y))
@@ -130,7 +130,7 @@ def _reproduce(ground: Ground, dying: Values, parents: Values) -> tuple[Values, 
     state.set("plants.energy", parents, state["plants.energy"][parents] - flora.seed_cost[species])
     state.set("plants.loss_cause", parents, LossCause.REPRODUCTION)
     state.set("plants.last_reproduction", parents, tick)
-    ground.note(Flow.SEEDS, flora.seed_cost[species])
+    context.note(Flow.SEEDS, flora.seed_cost[species])
     return ids[parents], species.astype(np.int64), x, y, flora.base_energy[species]
 
 

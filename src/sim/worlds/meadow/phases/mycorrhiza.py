@@ -11,16 +11,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layout import NEIGHBOURS, LossCause, Parameter
 from sim.worlds.meadow.model.plants import link_plants
 
 
-def grow_links(ground: Ground) -> None:
+def grow_links(context: PhaseContext) -> None:
     """One pass over all plants."""
-    state, cost = ground.state, ground.parameter(Parameter.LINK_COST)
-    pairs = _possible_pairs(ground, cost)
+    state, cost = context.state, context.parameter(Parameter.LINK_COST)
+    pairs = _possible_pairs(context, cost)
     taken: set[int] = set()  # Only asked for membership; never iterated, so that its order means nothing.
     chosen: list[tuple[int, int, int]] = []
     for row, neighbour, direction in pairs:
@@ -31,17 +31,17 @@ def grow_links(ground: Ground) -> None:
         return
     link_plants(state, chosen)
     payers = np.array([row for pair in chosen for row in pair[:2]], dtype=np.int64)
-    ground.chronicle.linked(state, payers[::2], payers[1::2])
+    context.event_log.linked(state, payers[::2], payers[1::2])
     state.set("plants.energy", payers, state["plants.energy"][payers] - cost)
     state.set("plants.loss_cause", payers, LossCause.LINK)
-    ground.note(Flow.LINKS, cost * len(payers))
+    context.note(Flow.LINKS, cost * len(payers))
 
 
-def _possible_pairs(ground: Ground, cost: int) -> list[tuple[int, int, int]]:
+def _possible_pairs(context: PhaseContext, cost: int) -> list[tuple[int, int, int]]:
     """(row, row of the neighbour, direction) of all pairs that could link, in the order in which they may."""
-    state, grid = ground.state, ground.config.grid
+    state, grid = context.state, context.config.grid
     occupant, links, species = state["biotope.occupant"], state["plants.links"], state["plants.species"]
-    can_pay = state["plants.energy"] - cost >= ground.flora.survival_threshold[species]
+    can_pay = state["plants.energy"] - cost >= context.flora.survival_threshold[species]
     y, x = np.nonzero(occupant)  # In the order of (y, x).
     rows = occupant[y, x] - 1
     found: list[tuple[npt.NDArray[np.int64], ...]] = []
@@ -50,7 +50,7 @@ def _possible_pairs(ground: Ground, cost: int) -> list[tuple[int, int, int]]:
         neighbours = np.full(len(rows), -1)
         neighbours[inside] = occupant[y[inside] + dy, x[inside] + dx] - 1
         possible = (neighbours >= 0) & can_pay[rows] & can_pay[neighbours] & (links[rows, direction] == 0)
-        if not ground.config.links.between_species:
+        if not context.config.links.between_species:
             possible &= species[rows] == species[neighbours]
         place = np.flatnonzero(possible)
         found.append((place * 2 + direction, rows[place], neighbours[place], np.full(len(place), direction)))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.state import State
-from sim.worlds.meadow.model.context import Ground
+from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.layers import visible_energy
 from sim.worlds.meadow.model.layout import NEVER_SEEN
 
@@ -19,48 +19,48 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def begin_sight(ground: Ground) -> None:
+def begin_sight(context: PhaseContext) -> None:
     """At tick 0: nothing was ever seen but what is in sight now."""
-    if ground.players:
-        ground.state["sight.last_seen"][...] = NEVER_SEEN
-        run_sight(ground)
+    if context.players:
+        context.state["sight.last_seen"][...] = NEVER_SEEN
+        run_sight(context)
 
 
-def run_sight(ground: Ground) -> None:
+def run_sight(context: PhaseContext) -> None:
     """The whole phase; all players at once."""
-    state, config = ground.state, ground.config
+    state, config = context.state, context.config
     rows = np.flatnonzero(state["swarms.id"] != 0)
     x, y, population = (state[f"swarms.{column}"][rows] for column in ("x", "y", "population"))
     cells = y.astype(np.int64) * config.grid.width + x
     numbers = np.full(len(config.herbivores), -1)  # Of the player of each species.
-    numbers[list(ground.players)] = range(len(ground.players))
+    numbers[list(context.players)] = range(len(context.players))
     number = numbers[state["swarms.species"][rows]]
     own = number >= 0
-    seen = _find_seen(ground, number[own], x[own], y[own])
-    heads = np.zeros((1 + len(ground.players), config.grid.height * config.grid.width), np.int64)
+    seen = _find_seen(context, number[own], x[own], y[own])
+    heads = np.zeros((1 + len(context.players), config.grid.height * config.grid.width), np.int64)
     np.add.at(heads[-1], cells, population)  # Of all swarms; before it those of each player.
     np.add.at(heads.reshape(-1), number[own] * heads.shape[1] + cells[own], population[own])
     energy = visible_energy(state)
-    food = [energy[np.flatnonzero(config.diet[herbivore])].sum(axis=0) for herbivore in ground.players]
-    _remember(state, "sight.last_seen", seen, np.array(ground.tick))
+    food = [energy[np.flatnonzero(config.diet[herbivore])].sum(axis=0) for herbivore in context.players]
+    _remember(state, "sight.last_seen", seen, np.array(context.tick))
     _remember(state, "sight.plants", seen, state["biotope.total"][int(state["biotope.front"])])
     _remember(state, "sight.food", seen, np.array(food))
     _remember(state, "sight.others", seen, (heads[-1] - heads[:-1]).reshape(seen.shape))
 
 
-def _find_seen(ground: Ground, number: Numbers, x: Numbers, y: Numbers) -> Mask:
+def _find_seen(context: PhaseContext, number: Numbers, x: Numbers, y: Numbers) -> Mask:
     """What each player has in sight, (players, height, width), from the number of the player and place of each swarm.
 
     Corners of the squares that swarms see are counted, with signs such that the sums over them count the squares.
     """
-    width, height = ground.config.grid.width, ground.config.grid.height
-    distance = np.array([player.sight for player in ground.players.values()])[number]
+    width, height = context.config.grid.width, context.config.grid.height
+    distance = np.array([player.sight for player in context.players.values()])[number]
     left, right = np.maximum(x - distance, 0), np.minimum(x + distance + 1, width)
     top, bottom = np.maximum(y - distance, 0), np.minimum(y + distance + 1, height)
     first, line = number * (height + 1) * (width + 1), width + 1
     opening = np.concatenate([first + top * line + left, first + bottom * line + right])
     closing = np.concatenate([first + top * line + right, first + bottom * line + left])
-    size = len(ground.players) * (height + 1) * (width + 1)
+    size = len(context.players) * (height + 1) * (width + 1)
     corners = np.bincount(opening, minlength=size) - np.bincount(closing, minlength=size)
     squares = corners.reshape(-1, height + 1, width + 1).cumsum(axis=1).cumsum(axis=2)
     return squares[:, :height, :width] > 0

@@ -30,57 +30,57 @@ import numpy.typing as npt
 from sim.kernel.fixed_point import ONE, PLACES, multiply
 from sim.kernel.state import State
 from sim.worlds.meadow.config.conditions import CONCENTRATION_MAX
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
+from sim.worlds.meadow.model.event_log import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
 from sim.worlds.meadow.model.plants import Stand, plant_cells
 from sim.worlds.meadow.model.swarms import remove_swarms_without_heads
 from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, write_changed
-from sim.worlds.meadow.output.events import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.phases.transport import spread_signals
 from sim.worlds.meadow.phases.triggers import Firing, fire_rules
 
 _COLUMNS = ("synthesis", "aftereffect", "active", "id", "owner", "substance")
 
 
-def run_signalling(ground: Ground) -> None:
+def run_signalling(context: PhaseContext) -> None:
     """The whole phase."""
-    state = ground.state
-    if not ground.config.substances:
+    state = context.state
+    if not context.config.substances:
         return
-    stand = Stand.of(state, ground.defended)  # No other plant has a substance.
-    _remove_orphans(ground, stand)
-    firing = fire_rules(ground, stand)
-    _begin_substances(ground, firing)
-    triggered = _advance(ground, firing)
-    paying = _pay_upkeep(ground, triggered, stand)
-    signals = _emit(ground, paying, stand)
+    stand = Stand.of(state, context.defended)  # No other plant has a substance.
+    _remove_orphans(context, stand)
+    firing = fire_rules(context, stand)
+    _begin_substances(context, firing)
+    triggered = _advance(context, firing)
+    paying = _pay_upkeep(context, triggered, stand)
+    signals = _emit(context, paying, stand)
     if state["biotope.toxins"].size:
-        _poison(ground)
+        _poison(context)
     if signals.size:
-        write_changed(state, "biotope.signals", spread_signals(ground, signals))
+        write_changed(state, "biotope.signals", spread_signals(context, signals))
 
 
-def _remove_orphans(ground: Ground, stand: Stand) -> None:
-    rows = rows_by_id(ground.state, "substances")
-    orphans = rows[stand.find(ground.state["substances.owner"][rows]) < 0]
-    ground.chronicle.substances(ENDED, ground.state, orphans, "owner_died")
-    clear_rows(ground.state, "substances", _COLUMNS, orphans)
+def _remove_orphans(context: PhaseContext, stand: Stand) -> None:
+    rows = rows_by_id(context.state, "substances")
+    orphans = rows[stand.find(context.state["substances.owner"][rows]) < 0]
+    context.event_log.substances(ENDED, context.state, orphans, "owner_died")
+    clear_rows(context.state, "substances", _COLUMNS, orphans)
 
 
-def _begin_substances(ground: Ground, firing: Firing) -> None:
+def _begin_substances(context: PhaseContext, firing: Firing) -> None:
     owners, numbers = firing.begun()
-    synthesis = np.array([substance.synthesis_ticks for substance in ground.config.substances], np.int64)
+    synthesis = np.array([substance.synthesis_ticks for substance in context.config.substances], np.int64)
     columns = {"synthesis": synthesis[numbers], "owner": owners, "substance": numbers}
     if len(owners):
-        rows = add_entities(ground.state, "substances", "next_substance_id", columns, len(owners))
-        ground.chronicle.substances(BEGUN, ground.state, rows)
+        rows = add_entities(context.state, "substances", "next_substance_id", columns, len(owners))
+        context.event_log.substances(BEGUN, context.state, rows)
 
 
-def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
+def _advance(context: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
     """Synthesis and aftereffect; returns which rows of the table are triggered, (rows of the table,) bool."""
-    state, substances = ground.state, ground.config.substances
+    state, substances = context.state, context.config.substances
     rows = rows_by_id(state, "substances")
     number = state["substances.substance"][rows]
     triggered = firing.is_triggered(state["substances.owner"][rows], number)
@@ -99,22 +99,22 @@ def _advance(ground: Ground, firing: Firing) -> npt.NDArray[np.bool_]:
     state.set("substances.active", rows, was_active | activated)
     by_row = np.zeros(state.count("substances"), np.bool_)
     by_row[rows] = triggered
-    ground.chronicle.substances(ACTIVE, state, rows[activated])
-    ground.chronicle.substances(ENDED, state, rows[removed], "faded")
+    context.event_log.substances(ACTIVE, state, rows[activated])
+    context.event_log.substances(ENDED, state, rows[removed], "faded")
     clear_rows(state, "substances", _COLUMNS, rows[removed])
     return by_row
 
 
-def _pay_upkeep(ground: Ground, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
+def _pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
     """Let owners pay for active substances; returns the rows of those that emit, in ascending id."""
-    state, substances = ground.state, ground.config.substances
+    state, substances = context.state, context.config.substances
     rows = rows_by_id(state, "substances")
     rows = rows[state["substances.active"][rows] != 0]
     plants = stand.find(state["substances.owner"][rows])
     number = state["substances.substance"][rows]
     cost = np.array([substance.energy_cost for substance in substances], np.int64)[number]
     must = triggered[rows] | np.array([substance.irreversible for substance in substances])[number]
-    threshold = ground.flora.survival_threshold[state["plants.species"][plants]]
+    threshold = context.flora.survival_threshold[state["plants.species"][plants]]
     emits = np.ones(len(rows), np.bool_)
     for turn in _turns(plants):  # Each plant at most once a turn, its substances in ascending id.
         energy = state["plants.energy"][plants[turn]]
@@ -128,8 +128,8 @@ def _pay_upkeep(ground: Ground, triggered: npt.NDArray[np.bool_], stand: Stand) 
         np.add.at(by_flora, state["plants.species"][payers], paid[paid > 0])
         write_changed(state, "defence_cost", by_flora)
         write_energy(state, *plant_cells(state, payers), state["plants.energy"][payers])
-        ground.note(Flow.DEFENCE, paid)
-    ground.chronicle.substances(ENDED, state, rows[~emits], "unpaid")
+        context.note(Flow.DEFENCE, paid)
+    context.event_log.substances(ENDED, state, rows[~emits], "unpaid")
     clear_rows(state, "substances", _COLUMNS, rows[~emits])
     emitting: Values = rows[emits]
     return emitting
@@ -145,10 +145,10 @@ def _turns(plants: Values) -> list[Values]:
     return [np.flatnonzero(rank == turn) for turn in range(int(rank.max(initial=-1)) + 1)]
 
 
-def _emit(ground: Ground, rows: Values, stand: Stand) -> Values:
+def _emit(context: PhaseContext, rows: Values, stand: Stand) -> Values:
     """Rebuild the toxin layers; returns the signal layers with what was added: (signals, height, width) int64."""
-    state, config = ground.state, ground.config
-    emission = ground.parameter(Parameter.EMISSION)
+    state, config = context.state, context.config
+    emission = context.parameter(Parameter.EMISSION)
     toxins: list[tuple[Values, int]] = []  # Of each layer: cells, and the concentration there.
     signals = state["biotope.signals"].copy()
     number, plants = state["substances.substance"][rows], stand.find(state["substances.owner"][rows])
@@ -186,9 +186,9 @@ def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
         state.mark("biotope.toxins", looked_at[toxins[looked_at] != old] + layer * toxins.size)
 
 
-def _poison(ground: Ground) -> None:
+def _poison(context: PhaseContext) -> None:
     """Let toxins kill and repel."""
-    state, config = ground.state, ground.config
+    state, config = context.state, context.config
     rows = rows_by_id(state, "swarms")
     species = state["swarms.species"][rows]
     cells = (state["swarms.y"][rows], state["swarms.x"][rows])
@@ -203,15 +203,15 @@ def _poison(ground: Ground) -> None:
             lost = np.minimum(energy, casualties * energy_min)
             heads, energy, killed = heads - casualties, energy - lost, killed + casualties
             repelled = np.where(concentration > 0, np.maximum(repelled, substance.repellence), repelled)
-            ground.note(Flow.POISON, lost)
+            context.note(Flow.POISON, lost)
     if heads.sum() != before:
         energy_left = energy[heads == 0]
-        ground.note(Flow.POISON, energy_left)
+        context.note(Flow.POISON, energy_left)
         state.set("swarms.population", rows, heads)
         state.set("swarms.energy", rows, np.where(heads == 0, 0, energy))
         lost_heads = state["heads_lost"].copy()
         np.add.at(lost_heads[:, HeadLoss.TOXIN], species, killed)
         write_changed(state, "heads_lost", lost_heads)
-        ground.chronicle.heads_lost(state, rows, killed, HeadLoss.TOXIN)
+        context.event_log.heads_lost(state, rows, killed, HeadLoss.TOXIN)
     state.set("swarms.repelled", rows, repelled)
-    remove_swarms_without_heads(ground, rows, HeadLoss.TOXIN)
+    remove_swarms_without_heads(context, rows, HeadLoss.TOXIN)

@@ -14,19 +14,19 @@ from __future__ import annotations
 import numpy as np
 
 from sim.kernel.fixed_point import ONE, PLACES
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.layout import Parameter
 from sim.worlds.meadow.model.loops import spread_signal
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 
 
-def spread_signals(ground: Ground, signals: Values) -> Values:
+def spread_signals(context: PhaseContext, signals: Values) -> Values:
     """The layers after one tick: (signals, height, width) int64."""
-    decay, epsilon = ground.parameter(Parameter.SIGNAL_DECAY), ground.config.signalling.epsilon
+    decay, epsilon = context.parameter(Parameter.SIGNAL_DECAY), context.config.signalling.epsilon
     new = np.zeros_like(signals)
     for layer, old in enumerate(signals):
         if old.any():  # Most layers are empty for most of the time.
-            spread(old, ground.state["biotope.wind"], decay, epsilon, new[layer])
+            spread(old, context.state["biotope.wind"], decay, epsilon, new[layer])
     return new
 
 

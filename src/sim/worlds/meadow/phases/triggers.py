@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.worlds.meadow.config.conditions import Condition
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.plants import Stand
 from sim.worlds.meadow.model.swarms import heads_by_plant
 
@@ -47,9 +47,9 @@ class Firing:
         return self.first_rule[np.searchsorted(self.ids, owners), numbers] < NEVER
 
 
-def fire_rules(ground: Ground, stand: Stand) -> Firing:
+def fire_rules(context: PhaseContext, stand: Stand) -> Firing:
     """Judge all rules for all plants. No substance has a dead owner now."""
-    state, config = ground.state, ground.config
+    state, config = context.state, context.config
     rows, ids, species = stand.rows, stand.ids, state["plants.species"][stand.rows]
     shape = (len(rows), len(config.substances))
     first_rule, has, active = np.full(shape, NEVER), np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
@@ -57,7 +57,7 @@ def fire_rules(ground: Ground, stand: Stand) -> Firing:
     place = (np.searchsorted(ids, state["substances.owner"][substances]), state["substances.substance"][substances])
     has[place] = True
     active[place] = state["substances.active"][substances] != 0
-    judge = _Judge(ground, active)
+    judge = _Judge(context, active)
     for index, trigger in enumerate(config.triggers):
         mine = np.flatnonzero(species == config.flora_index(trigger.flora))
         fired = mine[judge.holds(trigger.when, mine, rows[mine])]
@@ -69,14 +69,14 @@ def fire_rules(ground: Ground, stand: Stand) -> Firing:
 class _Judge:
     """Judges conditions by the state as it is, looking each thing up once."""
 
-    def __init__(self, ground: Ground, active: Mask) -> None:
-        self._ground = ground
+    def __init__(self, context: PhaseContext, active: Mask) -> None:
+        self._context = context
         self._active = active
         self._heads: dict[int, Values] = {}
 
     def holds(self, condition: Condition, places: Values, rows: Values) -> Mask:
         """Whether it holds for each of these plants: places among all plants in ascending id, rows of the table."""
-        config, state = self._ground.config, self._ground.state
+        config, state = self._context.config, self._context.state
         match condition.kind:
             case "herbivore":
                 assert condition.herbivore is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sim.kernel.changes.row_changes import AuditedChanges
 from sim.kernel.simulation import restore
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 from sim.worlds.meadow.model.energy_ledger import Flow, Ledger, LedgerError
 from sim.worlds.meadow.phases import lifecycle
@@ -69,10 +69,10 @@ def test_a_flow_that_nobody_notes_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     """The error names tick, phase, who has it, and how much."""
     grow = lifecycle._grow
 
-    def grow_secretly(ground: Any) -> Any:
-        found = grow(ground)
-        rows = np.flatnonzero(ground.state["plants.id"])
-        ground.state.set("plants.energy", rows, ground.state["plants.energy"][rows] + 3)
+    def grow_secretly(context: Any) -> Any:
+        found = grow(context)
+        rows = np.flatnonzero(context.state["plants.id"])
+        context.state.set("plants.energy", rows, context.state["plants.energy"][rows] + 3)
         return found
 
     monkeypatch.setattr(lifecycle, "_grow", grow_secretly)

@@ -22,12 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sim.kernel.changes.row_changes import AuditedChanges
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 from sim.worlds.meadow.model import loops as passes
 from sim.worlds.meadow.model import numba_loops as compiled
+from sim.worlds.meadow.model import swarm_turn as swarming
 from sim.worlds.meadow.model.energy_ledger import Ledger
-from sim.worlds.meadow.phases import swarm_turn as swarming
 
 from oracle.followed_meadow import FollowedMeadow
 from sim_strategies import meadow_inputs, meadows
@@ -155,7 +155,7 @@ def test_what_a_compiled_loop_calls_looks_at_its_indices() -> None:
 
 ALONE = """
 import sys
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 from sim.worlds.meadow.model import numba_loops as compiled
 import recorder, replayer

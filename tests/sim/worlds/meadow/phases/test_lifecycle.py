@@ -11,9 +11,9 @@ from hypothesis import given, settings
 
 from sim.kernel.fixed_point import ONE
 from sim.worlds.meadow import Meadow
+from sim.worlds.meadow.model.dispersal import ring, wind_shift
 from sim.worlds.meadow.model.layers import rebuild, visible_energy, write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS, LossCause
-from sim.worlds.meadow.phases.dispersal import ring, wind_shift
 
 from sim_strategies import idle_flora, meadows, small_meadow
 

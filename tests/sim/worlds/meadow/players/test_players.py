@@ -9,7 +9,7 @@ import pytest
 
 from sim.kernel.fixed_point import ONE
 from sim.kernel.registry import ConfigError
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 from sim.worlds.meadow.config.meadow import read_config
 from sim.worlds.meadow.players.view import look

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.worlds.meadow.config.meadow import SPECIES_MAX
-from sim.worlds.meadow.model.context import Ground, Values
+from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import rebuild
 from sim.worlds.meadow.model.layout import DrawPhase, Parameter
@@ -21,9 +21,9 @@ from sim.worlds.meadow.model.swarms import add_swarms, new_swarm
 from sim.worlds.meadow.phases.sight import begin_sight
 
 
-def place_everything(ground: Ground) -> None:
+def place_everything(context: PhaseContext) -> None:
     """Make the empty state that of tick 0."""
-    state, config = ground.state, ground.config
+    state, config = context.state, context.config
     state["seed"][()] = config.seed
     for counter in ("next_plant_id", "next_swarm_id", "next_substance_id"):
         state[counter][()] = 1
@@ -34,16 +34,16 @@ def place_everything(ground: Ground) -> None:
     parameters[Parameter.EMISSION] = config.signalling.emission
     parameters[Parameter.SIGNAL_DECAY] = config.signalling.decay
     state["biotope.wind"][0], state["biotope.wind"][1] = config.wind.east, config.wind.south
-    for species, player in ground.players.items():
+    for species, player in context.players.items():
         state["player_budget"][species] = player.budget
-    _place_plants(ground)
-    _place_swarms(ground)
+    _place_plants(context)
+    _place_swarms(context)
     rebuild(state)
-    begin_sight(ground)
+    begin_sight(context)
 
 
-def _place_plants(ground: Ground) -> None:
-    state, config = ground.state, ground.config
+def _place_plants(context: PhaseContext) -> None:
+    state, config = context.state, context.config
     width, height = config.grid.width, config.grid.height
     free = np.ones(width * height, np.bool_)
     fixed = sorted({(config.flora_index(p.species), p.y, p.x) for p in config.plants if p.x is not None})
@@ -53,23 +53,23 @@ def _place_plants(ground: Ground) -> None:
     free[cells] = False
     for species, flora in enumerate(config.flora):
         wanted = sum(p.count or 0 for p in config.plants if p.species == flora.name)
-        taken = np.sort(_shuffled(ground, np.flatnonzero(free), species)[:wanted])
+        taken = np.sort(_shuffled(context, np.flatnonzero(free), species)[:wanted])
         free[taken] = False
         chosen += [(species, int(cell)) for cell in taken]
     species_column, cell_column = np.array(chosen, dtype=np.int64).reshape(-1, 2).T
-    energy = ground.flora.base_energy[species_column]
+    energy = context.flora.base_energy[species_column]
     add_plants(state, species_column, cell_column % width, cell_column // width, energy)
-    ground.note(Flow.PLACED_PLANTS, energy)
+    context.note(Flow.PLACED_PLANTS, energy)
     state["births"][:] = 0  # What was there from the start was not born.
 
 
-def _shuffled(ground: Ground, cells: Values, block: int) -> Values:
-    words = ground.random.words(DrawPhase.PLACEMENT, 0, cells, block=block)[:, 0]
+def _shuffled(context: PhaseContext, cells: Values, block: int) -> Values:
+    words = context.random.words(DrawPhase.PLACEMENT, 0, cells, block=block)[:, 0]
     return cells[np.argsort(words, kind="stable")]
 
 
-def _place_swarms(ground: Ground) -> None:
-    config = ground.config
+def _place_swarms(context: PhaseContext) -> None:
+    config = context.config
     width, cell_count = config.grid.width, config.grid.width * config.grid.height
     placed: list[tuple[int, int, int, int]] = []
     for species, herbivore in enumerate(config.herbivores):
@@ -77,7 +77,7 @@ def _place_swarms(ground: Ground) -> None:
         placed += [(species, s.y, s.x, s.population) for s in mine if s.x is not None and s.y is not None]
         scattered = [s.population for s in mine for _ in range(s.count or 0)]
         if scattered:
-            cells = _shuffled(ground, np.arange(cell_count), SPECIES_MAX + species)[: len(scattered)].tolist()
+            cells = _shuffled(context, np.arange(cell_count), SPECIES_MAX + species)[: len(scattered)].tolist()
             for number, population in enumerate(scattered):
                 y, x = divmod(cells[number % cell_count], width)
                 placed.append((species, y, x, population))
@@ -85,5 +85,5 @@ def _place_swarms(ground: Ground) -> None:
     for species, y, x, population in sorted(placed):
         energy = config.herbivores[species].energy_min * population
         swarms.append(new_swarm(species, x, y, population, energy))
-        ground.note(Flow.PLACED_SWARMS, energy)
-    add_swarms(ground.state, swarms)
+        context.note(Flow.PLACED_SWARMS, energy)
+    add_swarms(context.state, swarms)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sim.worlds.choreography.run.q32 import (
+from sim.worlds.choreography.q32 import (
     HIGHEST,
     LOWEST,
     ONE,

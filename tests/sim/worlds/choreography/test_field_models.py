@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.worlds.choreography import Choreography
+from sim.worlds.choreography.field_models import FieldModel, normalise
 from sim.worlds.choreography.protocol.builder import again, loop, protocol, send
-from sim.worlds.choreography.run.field_models import FieldModel, normalise
-from sim.worlds.choreography.run.q32 import ONE
+from sim.worlds.choreography.q32 import ONE
 
 SHARES = st.lists(st.integers(-ONE, 2 * ONE), min_size=2, max_size=6)
 STATE: dict[str, Any] = {"payload": "fixed", "register": 2}

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from recorder.session.blame_hashes import Blame
 from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
-from recorder.settings import Durability
-from sim.adapters.interface.adapt import adapt, adapter_of
+from recorder.settings import Blame, Durability
+from sim.adapters.find_adapter import adapt, adapter_of
 from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.exactness import Level
 

@@ -21,7 +21,7 @@ from sim.kernel.messages import Event
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig
 from sim.worlds.meadow.model.layout import HeadLoss, LossCause
-from sim.worlds.meadow.phases.swarm_turn import BORN, EATEN, EATEN_FROM, STARVED
+from sim.worlds.meadow.model.swarm_turn import BORN, EATEN, EATEN_FROM, STARVED
 
 Values = npt.NDArray[Any]
 
@@ -30,7 +30,7 @@ FED, HEADS_BORN, HEADS_LOST = "fed", "heads_born", "heads_lost"
 BEGUN, ACTIVE, ENDED = "substance_begun", "substance_active", "substance_ended"
 
 
-class Chronicle:
+class EventLog:
     """The events of one step.
 
     Attributes:

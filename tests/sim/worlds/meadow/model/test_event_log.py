@@ -17,7 +17,7 @@ from replayer import Tape
 from replayer.playback.rebuild_events import rebuild_events
 from sim import State
 from sim.kernel.simulation import restore
-from sim.scenario.config.load import load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
 from oracle.event_account import SINGLE, AccountedMeadow, Picture, Tick, check_account

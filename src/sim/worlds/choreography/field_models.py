@@ -15,7 +15,7 @@ import attrs
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.structure import Whole
 from sim.worlds.choreography.protocol.payload import STATE_REGISTER
-from sim.worlds.choreography.run.q32 import ONE, add, divide, multiply, read_decimal, saturate, subtract, tanh
+from sim.worlds.choreography.q32 import ONE, add, divide, multiply, read_decimal, saturate, subtract, tanh
 
 MODELS: dict[str, tuple[str, ...]] = {
     "mean_field": ("beta", "species", "initial_state", "step"),

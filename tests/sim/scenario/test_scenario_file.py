@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sim import ConfigError, UnknownWorldError, world_names
-from sim.scenario.config.load import load_scenario, shipped_scenarios
+from sim.scenario.scenario_file import load_scenario, shipped_scenarios
 from sim.worlds.meadow import WORLD
 
 

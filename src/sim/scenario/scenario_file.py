@@ -14,7 +14,7 @@ import attrs
 from sim.kernel.registry import Config, ConfigError, World, find_world, world_names
 from sim.kernel.simulation import Simulation
 from sim.scenario.config.scenario import read_scenario_config
-from sim.scenario.wrap import restage
+from sim.scenario.wrap import wrap_scenario
 
 SUFFIX = ".toml"
 
@@ -49,7 +49,7 @@ class Scenario:
 
     def make(self) -> Simulation:
         """The world at tick 0, with its scenario around it. Raises ConfigError."""
-        return restage(self.world.make(self.config), self.provocation, self.world.properties)
+        return wrap_scenario(self.world.make(self.config), self.provocation, self.world.properties)
 
     @property
     def ticks(self) -> Any:

@@ -1,0 +1,1 @@
+"""Recording a simulation that an adapter makes recordable."""

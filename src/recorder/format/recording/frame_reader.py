@@ -1,0 +1,28 @@
+"""Protocol of a reader of frames and keyframes: what the recorded hashes of a tape need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from recorder.format.blocks.frame import Frame
+from recorder.format.segments.block_location import KeyframeLocation
+from recorder.format.segments.segment_reader import Segment
+from sim.kernel.state import Snapshot
+
+
+class FrameReader(Protocol):
+    """Reads frames and keyframes of one tape; see Recording, which raises what these raise."""
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """All segments, ascending by number."""
+
+    def frame(self, tick: int) -> Frame:
+        """The frame of one tick."""
+
+    def keyframe_at(self, tick: int) -> KeyframeLocation | None:
+        """The first keyframe of this tick."""
+
+    def snapshot(self, place: KeyframeLocation) -> Snapshot:
+        """The state at a keyframe, checked against its hash."""

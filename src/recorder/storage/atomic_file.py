@@ -1,0 +1,235 @@
+"""Write a file whole: the one home for it. A reader finds the old file or the new one, never a part of either.
+
+Order of the steps, of which each needs the one before it:
+    1. create NAME.<random>.part in the folder of the target, and lock it;
+    2. let the caller write it;
+    3. fsync the file: a rename can reach the disk before the bytes do;
+    4. rename it to the target, or link it if an existing file is to be refused;
+    5. fsync the folder: else a power cut can take the name away again.
+
+Invariants:
+    1. At every moment, through a kill and a power cut, the target is what it was before or the new file whole.
+    2. When step 2, 3 or 4 fails, with whatever exception, the target is what it was and the temporary file is removed.
+       After SIGKILL a temporary file can stay. It is unlocked then, and the next write to the target removes it.
+    3. A new file has the permissions that open() would give it. A replaced file keeps its own, and one that open() could
+       not write is not replaced. A symbolic link stays; the file it points to is replaced.
+    4. An OSError names the path that the caller gave, not the temporary one.
+
+A pipe or a device cannot be replaced by a rename. It is written directly.
+
+Not for the files of a tape, which are appended to and synced while they grow: see tape_files.py for their protocol,
+behind the five methods of IO, and tape_copy.py, which takes its temporary name from it. Whole folders: atomic_folder.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+Existing = Literal["replace", "refuse"]  # What becomes of a file that has the name already.
+
+PART_SUFFIX = ".part"
+NEW_MODE = 0o666  # As open() asks for; the umask takes from it.
+EXISTS = "there is a file of this name already: choose another name"
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
+NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)  # What those without locks say.
+_RANDOM_BYTES = 8  # Two writers of one file at a time, each with its own temporary name, do not meet.
+_PART_ENDING = re.compile(rf"\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}{re.escape(PART_SUFFIX)}")
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str], *, existing: Existing) -> Iterator[Path]:
+    """Write to the path that is given inside; it becomes path at the end. If that fails, nothing is left of it.
+
+    Raises FileExistsError if existing="refuse" and there is something at path, before and after the write; OSError.
+    If only the last step, the fsync of the folder, fails, OSError is raised and path is the new file.
+    """
+    named = Path(path)
+    with _errors_naming(named):
+        target, mode = _target_of(named, existing)
+        if target is None:
+            yield named
+            return
+        _remove_abandoned(target)
+        part = target.with_name(f"{target.name}.{secrets.token_hex(_RANDOM_BYTES)}{PART_SUFFIX}")
+        descriptor = None
+        try:
+            descriptor = _create_locked(part, mode)
+            yield part
+            sync_file(part)
+            _give_target(part, target, existing)
+        finally:
+            part.unlink(missing_ok=True)
+            if descriptor is not None:
+                os.close(descriptor)  # Last: this gives the lock back.
+        sync_folder(target.parent)
+
+
+def write_file(path: str | os.PathLike[str], content: bytes | str, *, existing: Existing) -> None:
+    """Write a file whole, text as UTF-8. Raises as atomic_file does."""
+    with atomic_file(path, existing=existing) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def publish_file(part: Path, path: Path) -> None:
+    """Give a file that was written under a name of the caller's, in the same folder, its own name; replaces path.
+
+    For files that are open too long for atomic_file. Raises OSError; until the last step part is as it was then.
+    """
+    with _errors_naming(path):
+        sync_file(part)
+        _give_target(part, path, "replace")
+        sync_folder(path.parent)
+
+
+def give_name(new: Path, path: Path, refusal: str) -> None:
+    """Call a file path that is called new. Raises FileExistsError, which says refusal, if something is called that."""
+    try:
+        os.link(new, path)  # A rename would take the place of whatever is there.
+    except OSError as error:
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, refusal, os.fspath(path)) from None
+        if error.errno not in NO_LINKS:
+            raise
+        new.rename(path)
+    else:
+        with contextlib.suppress(OSError):  # It has its name; the other one does no harm, and is taken away later.
+            new.unlink()
+
+
+def sync_file(path: Path) -> None:
+    """Force a file's bytes to the disk, whichever descriptor wrote them."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a file's name durable: a synced file in an unsynced folder can vanish with the power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_called(descriptor: int, path: Path) -> bool:
+    """Return True if an open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def is_part_of(name: str, target: str) -> bool:
+    """Return True if name is one that a file has while it is written to become target."""
+    return name.startswith(target) and _PART_ENDING.fullmatch(name[len(target) :]) is not None
+
+
+def _target_of(path: Path, existing: Existing) -> tuple[Path | None, int | None]:
+    """The file to replace, and its permissions if there is one; None for what is written directly.
+
+    Raises OSError for what open() would refuse as well.
+    """
+    if existing == "refuse":
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, EXISTS, os.fspath(path))
+        return path, None
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return _followed(path), None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+    return (_followed(path), mode & 0o777) if stat.S_ISREG(mode) else (None, None)
+
+
+def _followed(path: Path) -> Path:
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _create_locked(part: Path, mode: int | None) -> int:
+    """Create the temporary file, locked, so that it is not taken for one that a killed process has left."""
+    while True:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(part, flags, NEW_MODE if mode is None else mode)
+        try:
+            if mode is not None:
+                os.fchmod(descriptor, mode | stat.S_IRUSR | stat.S_IWUSR)
+            _lock(descriptor)
+            if is_called(descriptor, part):  # Else another writer removed it in the moment before it was locked.
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Wait for the lock, which another writer that cleans up holds for a moment. Raises OSError."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:  # There, nothing that was left is removed either.
+            raise
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove the temporary files of writes to target that were killed: those that are not locked."""
+    with contextlib.suppress(OSError):  # A folder that may not be listed. What was left there does no harm.
+        with os.scandir(target.parent) as entries:
+            found = [target.with_name(entry.name) for entry in entries if is_part_of(entry.name, target.name)]
+        for part in found:
+            with contextlib.suppress(OSError):  # It is locked or gone, or another user's.
+                _remove_unlocked(part)
+
+
+def _remove_unlocked(part: Path) -> None:
+    descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_called(descriptor, part):  # Else this is a file that was removed before, and the name is of a new one.
+            part.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _give_target(part: Path, target: Path, existing: Existing) -> None:
+    try:
+        if existing == "refuse":
+            give_name(part, target, EXISTS)
+        else:
+            part.replace(target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from None  # Without the second, temporary name.
+
+
+@contextmanager
+def _errors_naming(path: Path) -> Iterator[None]:
+    """Let an OSError that has no name, or that of the temporary file, name path."""
+    try:
+        yield
+    except OSError as error:
+        targets = {str(path), os.path.realpath(path)}
+
+        def is_own(name: object) -> bool:
+            return str(name) in targets or any(is_part_of(str(name), target) for target in targets)
+
+        if error.errno is not None and (error.filename is None or is_own(error.filename)):
+            error.filename = str(path)
+        if is_own(error.filename2):  # A copy names what it reads first.
+            error.filename2 = str(path)
+        raise

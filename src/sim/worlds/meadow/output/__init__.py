@@ -1,1 +1,0 @@
-"""Telemetry and events of the meadow. No step reads them."""
