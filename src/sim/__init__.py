@@ -2,9 +2,10 @@
 
 from sim.kernel.changes.row_changes import UnmarkedWriteError
 from sim.kernel.counter_rng import KeyedRandom, RandomStream
+from sim.kernel.hooks import Phase
 from sim.kernel.registry import ConfigError, Origin, UnknownWorldError, World, find_world, world_names
 from sim.kernel.schema import Blob, Field, Schema, Table
-from sim.kernel.simulation import Phase, SavedSimulation, Simulation, run_phases
+from sim.kernel.simulation import SavedSimulation, Simulation, run_phases
 from sim.kernel.state import Snapshot, State
 
 __all__ = [

@@ -5,25 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 
 from recorder import Recorder
-from recorder.settings import KEEP_S_MAX, SPLIT_BYTES_MAX, TICKS_MAX, Settings, make_settings, settings_from
+from recorder.recording_options import RecordingOptions
+from recorder.settings import KEEP_S_MAX, SPLIT_BYTES_MAX, TICKS_MAX
 
 from small_worlds import Walkers
-
-DEFAULTS: dict[str, Any] = {
-    "keyframe_interval_ticks": 300,
-    "full_every": 10,
-    "durability": "tick",
-    "sync": None,
-    "on_error": "continue",
-    "keep": None,
-    "split": None,
-    "deterministic": False,
-}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +38,7 @@ DEFAULTS: dict[str, Any] = {
 )
 def test_sizes_have_units(size: Any, expected: int) -> None:
     """Of 1000 and of 1024, in whatever case."""
-    assert make_settings(**DEFAULTS | {"split": size}).split_bytes == expected
+    assert RecordingOptions(split=size).split_bytes == expected
 
 
 @pytest.mark.parametrize(
@@ -58,8 +47,8 @@ def test_sizes_have_units(size: Any, expected: int) -> None:
 )
 def test_times_have_units(time: str, seconds: float) -> None:
     """The same ones for a ring and for syncs."""
-    assert make_settings(**DEFAULTS | {"keep": time}).keep_s == seconds
-    assert make_settings(**DEFAULTS | {"sync": time}).sync_interval_s == seconds
+    assert RecordingOptions(keep=time).keep_s == seconds
+    assert RecordingOptions(sync=time).sync_interval_s == seconds
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -125,6 +114,8 @@ OF_A_TAPE: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"keep_s": -1.0}, ValueError),
     ({"split_bytes": 1 << 70}, ValueError),
     ({"deterministic": None}, TypeError),
+    ({"hashes": "auto"}, ValueError),
+    ({"seek_budget_ms": 0}, ValueError),
     ({"more": 1}, KeyError),
 ]
 
@@ -132,8 +123,9 @@ OF_A_TAPE: list[tuple[dict[str, Any], type[Exception]]] = [
 @pytest.mark.parametrize(("change", "error"), OF_A_TAPE)
 def test_settings_of_a_tape_are_checked_like_a_users(change: dict[str, Any], error: type[Exception]) -> None:
     """What a program writes into META is read back; what it never writes is refused by name."""
-    good = attrs.asdict(make_settings(**DEFAULTS | {"keep": "60s", "split": 2000}))
-    assert settings_from(good) == Settings(**good)
+    options = RecordingOptions(keep="60s", split=2000, hashes="states", seek_budget_ms=12.5)
+    good = options.to_meta()
+    assert RecordingOptions.from_meta({"settings": good}) == options
     with pytest.raises(error) as caught:
-        settings_from(good | change)
+        RecordingOptions.from_meta({"settings": good | change})
     assert next(iter(change)) in str(caught.value)

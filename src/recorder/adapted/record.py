@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
-from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
-from recorder.settings import Blame, Durability
+from recorder.recording_options import OptionArguments, takes_options
+from recorder.session.recorder import Recorder
 from sim.adapters.find_adapter import adapt, adapter_of
 from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.exactness import Level
+from sim.kernel.hooks import CanRehearse, hook
+
+# A program records its own simulation here, often by hand: it is to cost the steps little, and to survive a kill mostly.
+DEFAULTS: OptionArguments = {"durability": "block", "blame": "none"}
 
 
+@takes_options(DEFAULTS)
 def record(
     subject: Any,
     path: str | os.PathLike[str],
@@ -23,12 +27,7 @@ def record(
     trust: bool = False,
     ignore: tuple[str, ...] | list[str] = (),
     quiet: bool = False,
-    keyframe_interval_ticks: int = KEYFRAME_INTERVAL_TICKS,
-    durability: Durability = "block",
-    keep: int | str | None = None,
-    split: int | str | None = None,
-    blame: Blame = "none",
-    notes: Mapping[str, Any] | None = None,
+    **options: Unpack[OptionArguments],
 ) -> Any:
     """Record a foreign simulation from now on; go on with what is returned, and close it to seal the tape.
 
@@ -43,19 +42,11 @@ def record(
     then), and what Recorder raises.
     """
     simulation = adapt(subject, what, level=level, trust=trust, ignore=ignore)
-    rehearse = getattr(simulation, "rehearse", None)
-    if rehearse is not None:
-        rehearse()  # What comes up only after some steps is told before anything is written.
-    tape = Recorder(
-        path,
-        simulation,
-        keyframe_interval_ticks=keyframe_interval_ticks,
-        durability=durability,
-        keep=keep,
-        split=split,
-        blame=blame,
-        notes=notes,
-    )
+    rehearsing = hook(simulation, CanRehearse)
+    if rehearsing is not None:
+        rehearsing.rehearse()  # What comes up only after some steps is told before anything is written.
+    arguments: OptionArguments = {**DEFAULTS, **options}
+    tape = Recorder(path, simulation, **arguments)
     if not quiet:
         print(f"recording {os.fspath(path)}: {simulation.report().line()}", file=sys.stderr)
     return adapter_of(subject, what).door(simulation, tape)

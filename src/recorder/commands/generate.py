@@ -18,10 +18,10 @@ from recorder.corpus.corpus import Corpus, refresh_index
 from recorder.corpus.generate import PlannedRun, locked_folder, missing_runs, plan_runs, run_missing
 from recorder.corpus.run_statistics import standings_of
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import RunRecord, worker_count
 from recorder.scenarios.sweep import read_axis
-from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS
 from recorder.text import counted
 
 DEFAULT_FOLDER = Path("runs")

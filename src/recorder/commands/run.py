@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import attrs
 from cyclopts import Parameter
@@ -34,15 +34,15 @@ from recorder.commands.violation_report import report_violations
 from recorder.console.argument_types import NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
+from recorder.recording_options import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, OptionArguments, RecordingOptions
 from recorder.runs.input_source import InputSource, input_source_of, read_players
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
-from recorder.scenarios.start import NO_SETTINGS, begin_tape, options_of, players_from
+from recorder.scenarios.start import begin_tape, options_of, players_from
 from recorder.scenarios.violation_watch import ViolationWatch
-from recorder.session.change_source import ChangeTracking
-from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
-from recorder.settings import Mode, choose_hashes, make_settings
+from recorder.session.recorder import Recorder
+from recorder.settings import ChangeTracking, Mode
 from recorder.text import counted
 from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 
@@ -111,16 +111,15 @@ def run(
     """
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
-    settings: dict[str, Any] = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
-    settings["seek_budget_ms"] = seek_budget
-    settings |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     players = _players(loaded, player, start, tick_count, inputs)
     input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
-    settings |= {"deterministic": deterministic, "changes": changes, "events": events}
     if mode == "auto":
         mode = _chosen_mode(loaded, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
-    settings |= {"mode": mode, "hashes": hashes}
-    recorder = _start(output, loaded, settings | {"notes": notes}, start)
+    options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
+    options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
+    options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
+    options |= {"mode": mode, "hashes": hashes, "notes": notes}
+    recorder = _start(output, loaded, options, start)
     _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     found = ViolationWatch(notes)
     code = run_watched(recorder, input_source, tick_count, found, quiet=quiet, ticks_a_second=realtime)
@@ -179,7 +178,7 @@ def _say_what(
         say(str(recorder.path))  # Nobody could know it otherwise.
 
 
-def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], start: Path | None) -> Recorder:
+def _start(output: Path | None, loaded: Scenario, arguments: OptionArguments, start: Path | None) -> Recorder:
     """A recorder of a scenario; nothing is written if something cannot be. Raises UsageError, ConfigError, OSError.
 
     start: a checkpoint to go on from.
@@ -189,13 +188,12 @@ def _start(output: Path | None, loaded: Scenario, settings: dict[str, Any], star
     if path.exists():
         raise UsageError(f"{path} exists already: choose another name with -o")
     try:
-        make_settings(**{key: value for key, value in settings.items() if key not in NO_SETTINGS})
-        choose_hashes(settings["hashes"], settings["mode"], 0, marks=True)  # If it marks nothing, the recorder says so.
+        options = RecordingOptions(**arguments)
         if start is not None:
             resume_checkpoint(start, simulation)
         if output is None:
             path.parent.mkdir(exist_ok=True)
-        return begin_tape(path, simulation, start, settings)
+        return begin_tape(path, simulation, start, options)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -24,6 +24,7 @@ from recorder.session.recorder import Recorder
 from sim.adapters.find_adapter import adapt
 from sim.adapters.interface.adapter_registry import Adapter, adapter_for, adapter_named
 from sim.kernel.exactness import Level, level_of
+from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.simulation import ArenaOfSaved, SavedSimulation, Simulation, as_simulation, inner_of, restore
 from sim.kernel.state import Snapshot
@@ -135,7 +136,8 @@ def simulation_from(made: Any) -> Simulation:
 
 def adapter_of_simulation(simulation: Any) -> Adapter | None:
     """The adapter that has made a simulation, if one has."""
-    match getattr(inner_of(simulation), "adapter", None):
+    found = hook(inner_of(simulation), HasAdapter)
+    match found.adapter if found is not None else None:
         case {"name": str(name)}:
             return adapter_named(name)
     return None

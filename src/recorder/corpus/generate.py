@@ -30,11 +30,12 @@ from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, exa
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
 from recorder.processes.parent_death import end_with_parent
+from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import input_source_of
 from recorder.runs.outcome import outcome_at
 from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, input_source_of_job, job_of, run_many
 from recorder.scenarios.run_scenario import raced_inputs
-from recorder.session.recorder import KEYFRAME_INTERVAL_TICKS, Recorder
+from recorder.session.recorder import Recorder
 from recorder.session.session import exception_text
 from recorder.settings import TICKS_MAX
 from recorder.storage.atomic_file import PART_SUFFIX, publish_file

@@ -9,7 +9,7 @@ import os
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.assembly import Assembled
-from recorder.settings import Settings, settings_from
+from recorder.recording_options import RecordingOptions
 from recorder.storage.file_names import tape_of_segment
 
 
@@ -56,15 +56,14 @@ def _next_segment(assembled: Assembled, *, died: bool) -> list[int]:
     return []
 
 
-def settings_of(assembled: Assembled) -> Settings:
+def settings_of(assembled: Assembled) -> RecordingOptions:
     """The settings that a tape was recorded with.
 
     Raises RecordingError if they are those of another version, CorruptError if they cannot be.
     """
-    known = assembled.meta.get("settings")
     try:
-        if isinstance(known, dict):
-            return settings_from(known)
+        if isinstance(assembled.meta.get("settings"), dict):
+            return RecordingOptions.from_meta(assembled.meta)
     except KeyError:
         pass
     except (TypeError, ValueError) as error:

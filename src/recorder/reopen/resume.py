@@ -34,18 +34,20 @@ from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError, hop
 from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.segments.segment_reader import Segment
+from recorder.recording_options import RecordingOptions
 from recorder.reopen.preconditions import ensure_first_file, ensure_sound, settings_of
 from recorder.reopen.state_check import StateCheck
-from recorder.session.change_source import ChangeTracking, find_source
+from recorder.session.change_source import find_source
 from recorder.session.recorder import Recorder
 from recorder.session.session import Resumed, Session, encode_small, meta_maker
-from recorder.settings import Settings
+from recorder.settings import ChangeTracking
 from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
+from sim.kernel.hooks import ensure_hooks
 from sim.kernel.registry import find_world
 from sim.kernel.same_fields import ensure_same_fields
-from sim.kernel.simulation import Simulation, restore
+from sim.kernel.simulation import Simulation, inner_of, restore
 from sim.scenario.wrap import wrap_scenario
 
 PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
@@ -97,6 +99,7 @@ def resume_in(
             else make_world(assembled)
         )
         find_source(adapted, changes)
+        ensure_hooks(inner_of(adapted))
         keyframe_tick = restore_last_tick(assembled, adapted, progress)
         if begun is not None:
             _take_away(files, ios.pop(begun), begun)
@@ -241,7 +244,7 @@ def _run(tick: int, what: str, action: Callable[..., object], *arguments: Any) -
 
 
 def _open_for_writing(
-    files: Files, ios: dict[int, IO], assembled: Assembled, settings: Settings
+    files: Files, ios: dict[int, IO], assembled: Assembled, settings: RecordingOptions
 ) -> tuple[Session, str | None]:
     segment = assembled.recording.segments[-1]
     io, contents = ios[segment.number], segment.contents

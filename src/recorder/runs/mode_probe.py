@@ -14,8 +14,8 @@ import attrs
 import lz4.block
 
 from recorder.format.blocks.changes_block import ChangeEncoder, decode_changes
-from recorder.session.change_source import ChangeTracking, find_source
-from recorder.settings import Mode
+from recorder.session.change_source import find_source
+from recorder.settings import ChangeTracking, Mode
 from sim.kernel.changes.row_changes import UnmarkedWriteError
 from sim.kernel.changes.tick_changes import TickChanges, flat_words
 from sim.kernel.exactness import Level, level_of

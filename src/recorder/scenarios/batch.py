@@ -21,6 +21,7 @@ from recorder.runs.input_source import InputSource, input_source_of
 from recorder.scenarios.run_scenario import run_with_scenario
 from recorder.settings import TICKS_MAX
 from recorder.storage.file_names import following_segments, journal_path, segment_path, unfinished_paths
+from sim.kernel.hooks import HasTelemetry, hook
 from sim.kernel.registry import ConfigError, Origin, find_world
 from sim.scenario.config.identity import scenario_hash
 from sim.scenario.results.result import PRODUCTIVE_KINDS, ScenarioResult
@@ -144,8 +145,8 @@ def run_job(job: Job) -> RunRecord:
     extinct: dict[str, int | None] = {}
 
     def watch(tick: int, simulation: Any) -> None:
-        telemetry = getattr(simulation, "telemetry", None)
-        for name, value in (telemetry() if telemetry is not None else {}).items():
+        found = hook(simulation, HasTelemetry)
+        for name, value in (found.telemetry() if found is not None else {}).items():
             if name.startswith(POPULATION_PREFIXES):
                 species = name.partition(".")[2]
                 if value > 0:

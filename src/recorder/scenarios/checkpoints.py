@@ -19,9 +19,8 @@ import attrs
 from recorder.errors import RecordingError
 from recorder.format.recording.assembly import Assembled
 from recorder.format.segments.block_location import KeyframeLocation
-from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS
+from recorder.recording_options import RecordingOptions
 from recorder.session.session import describe, encode_small, new_run_id
-from recorder.settings import make_settings
 from recorder.storage.file_names import numbered
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy
@@ -34,18 +33,7 @@ from sim.scenario.config.scenario import ScenarioConfig
 from sim.scenario.scenario_simulation import ScenarioSimulation
 
 FOLDER = "artifacts"
-# Those of a recording that goes on from a checkpoint; the defaults of Recorder.
-SETTINGS = make_settings(
-    keyframe_interval_ticks=KEYFRAME_INTERVAL_TICKS,
-    full_every=FULL_EVERY,
-    durability="tick",
-    sync=None,
-    on_error="continue",
-    keep=None,
-    split=None,
-    deterministic=False,
-    blame="auto",
-)
+SETTINGS = RecordingOptions(hashes="states")  # Of a recording that goes on from a checkpoint: the usual ones.
 _NAME = re.compile(r"checkpoint_(\d{1,13})(?:-\d+)?\.tape")
 
 
@@ -125,7 +113,7 @@ def write_checkpoint(
         there = _read(found)
         if not isinstance(there, str) and _identity_of(*there) == wanted:
             return there[0]
-    described = describe(simulation, simulation, SETTINGS, notes)
+    described = describe(simulation, simulation, attrs.evolve(SETTINGS, notes=notes))
     meta = encode_small(described, "the description of the world")
     with TapeCopy(found, new_run_id(meta, snapshot, deterministic=True), meta) as copy:
         copy.full(tick, snapshot)

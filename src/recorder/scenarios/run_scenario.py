@@ -13,14 +13,16 @@ from typing import Any
 import attrs
 
 from recorder.exit_codes import UsageError
+from recorder.recording_options import RecordingOptions
 from recorder.runs.input_source import input_source_of
 from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_checkpoint
 from recorder.scenarios.start import begin_tape
 from recorder.session.recorder import Recorder
 from recorder.session.session import exception_text
+from sim.kernel.hooks import CanEnd, ReportsProgress, hook
 from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError
-from sim.kernel.simulation import end_of, inner_of
+from sim.kernel.simulation import inner_of
 from sim.kernel.state import State
 from sim.scenario.config.identity import scenario_hash
 from sim.scenario.config.scenario import Execution, ScenarioConfig, read_scenario_config
@@ -82,7 +84,7 @@ def run_with_scenario(
 
     simulation: at tick 0. scenario: what stands under ``scenario`` in a file. inputs: what the roles send; nothing
     without. start: a checkpoint of the same scenario to go on from; the result is then that of the rest, whose steps are
-    numbered as in a whole run. settings: for the Recorder. watch: called at each tick, the first one included; it must
+    numbered as in a whole run. settings: for the Recorder, see RecordingOptions. watch: called at each tick, the first one included; it must
     change nothing.
 
     Raises ConfigError for what the scenario cannot be, TypeError for what is no simulation, ValueError for a checkpoint
@@ -97,7 +99,8 @@ def run_with_scenario(
     tick = resume_checkpoint(start, staged) if start is not None else 0
     if tick > last_tick:
         raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {last_tick}")
-    recorder = begin_tape(tape, staged, start, {**(settings or {}), "notes": notes}) if tape is not None else None
+    options = RecordingOptions(**{**(settings or {}), "notes": notes})
+    recorder = begin_tape(tape, staged, start, options) if tape is not None else None
     return plan.run(tick, recorder, watch or (lambda *_: None))
 
 
@@ -125,11 +128,12 @@ class _Plan:
         error: str | None = None
         watch(tick, self.staged)
         step = recorder.step if recorder is not None else self.staged.step
+        ends = hook(self.staged, CanEnd)
         with ExitStack() as stack:
             if recorder is not None:
                 stack.enter_context(recorder)
             inputs_at = stack.enter_context(raced_inputs(self.staged, self.inputs or (lambda *_: None)))
-            while tick < self.last_tick and end_of(self.staged) is None:
+            while tick < self.last_tick and (ends is None or ends.ended() is None):
                 given = inputs_at(tick + 1, self.staged.state)
                 try:
                     step(given)
@@ -147,7 +151,7 @@ class _Plan:
     def _result(
         self, events: list[tuple[int, Event]], tick: int, before: tuple[str, ...], error: str | None
     ) -> ScenarioResult:
-        progress = getattr(inner_of(self.staged.inner), "progress", None)
+        reports = hook(inner_of(self.staged.inner), ReportsProgress)
         return fold_events(
             events,
             name=self.config.name,
@@ -157,7 +161,7 @@ class _Plan:
             steps=self.last_tick + 1,
             final_tick=tick,
             final_hash=f"{self.staged.state.hash():016x}",
-            progress=progress() if progress is not None else None,
+            progress=reports.progress() if reports is not None else None,
             violated_before=before,
             checkpoints=tuple(str(one.path) for one in self.checkpoints.written),
             checkpoint_error=self.checkpoints.error,

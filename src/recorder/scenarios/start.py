@@ -9,52 +9,36 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from recorder.exit_codes import UsageError
+from recorder.recording_options import RecordingOptions
 from recorder.reopen.resume import resume
 from recorder.scenarios.checkpoints import Checkpoint, read_checkpoint
-from recorder.session.recorder import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, Recorder
+from recorder.session.recorder import Recorder
 from recorder.session.session import describe, encode_small, new_run_id
-from recorder.settings import make_settings
 from recorder.storage.tape_copy import TapeCopy
 
-DEFAULTS: Mapping[str, Any] = {  # Those of Recorder.
-    "keyframe_interval_ticks": KEYFRAME_INTERVAL_TICKS,
-    "full_every": FULL_EVERY,
-    "durability": "tick",
-    "sync": None,
-    "on_error": "continue",
-    "keep": None,
-    "split": None,
-    "deterministic": False,
-    "blame": "auto",
-    "seek_budget_ms": None,
-}
 
-NO_SETTINGS = frozenset({"changes", "notes", "run_id", "events", "mode", "hashes"})  # Arguments of Recorder besides.
-
-
-def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, settings: Mapping[str, Any]) -> Recorder:
+def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, options: RecordingOptions) -> Recorder:
     """A new tape; one that goes on from a checkpoint begins with its state.
 
-    simulation: with a scenario around it, in the state of the checkpoint, if there is one. settings: as Recorder takes
-    them. Raises FileExistsError, OSError, and as Recorder does.
+    simulation: with a scenario around it, in the state of the checkpoint, if there is one.
+    Raises FileExistsError, OSError, and as Recorder does.
     """
     if start is None:
-        return Recorder(tape, simulation, **settings)
-    if settings.get("hashes") == "changes":
+        return Recorder.with_options(tape, simulation, options)
+    if options.hashes == "changes":
         raise ValueError('hashes="changes": a tape that goes on from a checkpoint has hashes of states')
-    given = {key: value for key, value in settings.items() if key not in NO_SETTINGS}
-    made, tick = make_settings(**{**DEFAULTS, **given}), simulation.tick
-    notes = {**settings.get("notes", {}), "checkpoint": tick}
-    described = describe(
-        simulation, simulation, made, notes, mode=settings.get("mode", "events"), events=settings.get("events")
-    )
+    tick = simulation.tick
+    settings = attrs.evolve(options, hashes="states", notes={**(options.notes or {}), "checkpoint": tick})
+    described = describe(simulation, simulation, settings)
     meta, snapshot = encode_small(described, "the description of the world"), simulation.state.snapshot()
-    run_id = settings.get("run_id") or new_run_id(meta, snapshot, deterministic=made.deterministic)
+    run_id = options.run_id or new_run_id(meta, snapshot, deterministic=options.deterministic)
     with TapeCopy(tape, run_id, meta) as copy:
         copy.full(tick, snapshot)
         copy.finish({"reason": "checkpoint", "ticks": tick})
-    return resume(tape, simulation, changes=settings.get("changes", "auto"))
+    return resume(tape, simulation, changes=options.changes)
 
 
 def players_from(start: Path, last_tick: int, players: Mapping[str, str], inputs: Path | None) -> dict[str, str]:

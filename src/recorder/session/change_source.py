@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
+from recorder.settings import ChangeTracking
 from sim.kernel.changes.row_changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.changes.tick_changes import TICK_SOURCES, TickSource
+from sim.kernel.hooks import marks_its_writes
 from sim.kernel.simulation import ArenaOfSaved
 from sim.kernel.state import State
-
-ChangeTracking = Literal["auto", "marks", "scan", "pages", "audit"]
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ def find_source(simulation: Any, changes: ChangeTracking) -> ChangeSources:
 
 def _choose(simulation: Any) -> ChangeSources:
     """Marks if there are; else pages, if the state is large, or becomes so, and the kernel tells; else a scan."""
-    if getattr(simulation, "marks_writes", False):
+    if marks_its_writes(simulation):
         return _SOURCES["marks"]
     if isinstance(simulation, ArenaOfSaved):  # Its arena is written anew at each step.
         return _SOURCES["scan"]

@@ -12,13 +12,14 @@ import time
 from typing import Any
 
 from recorder.format.blocks.full_keyframe import Changes, gather_changes
+from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import wants_fields
 from recorder.session.canonical_reload import loads_at_keyframes
 from recorder.session.change_source import ChangeSources
 from recorder.session.rotation_policy import RotationPolicy
 from recorder.session.seek_budget import SeekBudget
 from recorder.session.tick_output import OutputCollector
-from recorder.settings import TICKS_MAX, Settings
+from recorder.settings import TICKS_MAX
 from recorder.storage.parallel_copy import copy_side_by_side
 from recorder.writer.jobs import Baseline, KeyframeJob
 from recorder.writer.writer import Writer
@@ -42,7 +43,7 @@ class KeyframePolicy:
         self,
         simulation: Any,
         sources: ChangeSources,
-        settings: Settings,
+        settings: RecordingOptions,
         writer: Writer,
         outputs: OutputCollector | None,
         tick: int,

@@ -15,17 +15,17 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
 from recorder.format.blocks.frame import encode_frame
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
+from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.blame_hashes import PhaseBlame
-from recorder.session.change_source import ChangeSources, ChangeTracking, find_source
+from recorder.session.change_source import ChangeSources, find_source
 from recorder.session.encode_inputs import encode_inputs
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.session import (
@@ -39,96 +39,60 @@ from recorder.session.session import (
 )
 from recorder.session.tick_identity import TickHashChain, as_hash
 from recorder.session.tick_output import OutputCollector
-from recorder.settings import Blame, Durability, Hashes, Mode, OnError, choose_hashes, ensure_arguments, make_settings
+from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
+from sim.kernel.hooks import ensure_hooks
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, as_simulation
+from sim.kernel.simulation import Simulation, as_simulation, inner_of
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
     from recorder.session.lockstep import PeerHashes
 
-KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: what a seek re-simulates at most.
-FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
-
 
 class Recorder(NotebookMixin):
     """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
 
+    @takes_options()
     def __init__(
         self,
         path: str | os.PathLike[str],
         simulation: Any,
-        *,
-        keyframe_interval_ticks: int = KEYFRAME_INTERVAL_TICKS,
-        full_every: int = FULL_EVERY,
-        seek_budget_ms: float | None = None,
-        changes: ChangeTracking = "auto",
-        durability: Durability = "tick",
-        sync: str | None = None,
-        on_error: OnError = "continue",
-        keep: int | str | None = None,
-        split: int | str | None = None,
-        deterministic: bool = False,
-        blame: Blame = "auto",
-        mode: Mode = "events",
-        hashes: Hashes = "auto",
-        events: bool | None = None,
-        run_id: bytes | None = None,
-        notes: Mapping[str, Any] | None = None,
+        **options: Unpack[OptionArguments],
     ) -> None:
         """Create the tape and write the state as it is now as tick 0.
 
         Args:
             path: a new file; ~ is not expanded.
             simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
-            keyframe_interval_ticks: from one keyframe to the next, at least 1.
-            full_every: one keyframe of so many is full.
-            seek_budget_ms: put keyframes as far apart as lets a seek take about so long, instead of at that interval.
-            changes: how to know what changed: "marks" (of the simulation), "scan" (compare all), "pages" (those written),
-                "audit" (marks and scan; UnmarkedWriteError where they disagree), "auto" (marks, or pages, or scan).
-            durability: what a kill may cost: "tick" (nothing: a journal), "block" (a second), "none" (what was not written).
-            sync: when to force the file to the disk: a time such as "1s" (the default), "block" (each block) or "never".
-            on_error: when the disk refuses: "continue" (in memory, trying again, noting what is lost) or "raise".
-            keep: a ring: keep only the last so many ticks, or a time such as "60s".
-            split: begin a new file at the first keyframe after so many bytes, or a size such as "500MB".
-            deterministic: the same simulation and inputs give the same bytes: no clock, no environment; the run id comes
-                from the content. A power cut, and a kill with durability "block", cost all since the last full block.
-            blame: what frames tell of a desync: hashes of "fields", also of "phases", "none", "auto" (fields, to 1 MiB).
-            mode: "events" (inputs and hashes) or "changes" (also what each tick changes: it is reached without a step).
-            hashes: in each frame the hash of the state ("states"), or, with mode="changes" and marks, of what changed
-                ("changes", the state's at keyframes only); "auto": the latter from 1 MiB on.
-            events: whether to record what events() tells; by default where a simulation does unasked (see Simulation).
-            run_id: 16 bytes; random by default.
-            notes: plain data by name, for META.
+            OPTIONS
 
         Raises:
             FileExistsError: there is a file at path. OSError: it cannot be made, or, with on_error="raise", its journal.
             WriterFailedError: the disk does not take the first keyframe. No file is left in these cases.
             TypeError: no simulation, or an argument of another type. ValueError: one out of its range.
         """
-        ensure_arguments(path, run_id, notes)
+        self._create(path, simulation, RecordingOptions(**options))
+
+    @classmethod
+    def with_options(cls, path: str | os.PathLike[str], simulation: Any, options: RecordingOptions) -> Self:
+        """A recorder of options that were put together before; otherwise as Recorder(path, simulation, ...)."""
+        self = cls.__new__(cls)
+        self._create(path, simulation, options)
+        return self
+
+    def _create(self, path: str | os.PathLike[str], simulation: Any, options: RecordingOptions) -> None:
+        ensure_path(path)
         adapted = as_simulation(simulation)
-        sources = find_source(adapted, changes)
-        settings = make_settings(
-            keyframe_interval_ticks=keyframe_interval_ticks,
-            full_every=full_every,
-            durability=durability,
-            sync=sync,
-            on_error=on_error,
-            keep=keep,
-            split=split,
-            deterministic=deterministic,
-            blame=blame,
-            seek_budget_ms=seek_budget_ms,
-            hashes=choose_hashes(hashes, mode, adapted.state.layout.size_bytes, marks=sources.marks),
-        )
+        ensure_hooks(inner_of(adapted))
+        sources = find_source(adapted, options.changes)
+        settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         baseline = adapted.state.snapshot()
-        described = describe(simulation, adapted, settings, notes, mode=mode, events=events)
-        session = new_session(TapeFiles(path), path, described, settings, baseline, run_id)
+        described = describe(simulation, adapted, settings)
+        session = new_session(TapeFiles(path), path, described, settings, baseline)
         try:
             self._start(path, adapted, sources, session, baseline)
         except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from recorder.settings import Settings
+from recorder.recording_options import RecordingOptions
 from recorder.writer.writer import Writer
 
 RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
@@ -13,7 +13,7 @@ RING_SEGMENTS = 4  # A ring keeps at most a quarter more than it was asked to.
 class RotationPolicy:
     """Knows how full the current segment is."""
 
-    def __init__(self, settings: Settings, writer: Writer, tick: int) -> None:
+    def __init__(self, settings: RecordingOptions, writer: Writer, tick: int) -> None:
         self._settings = settings
         self._writer = writer
         self._begun_from = -1  # The segment that the last rotation left.

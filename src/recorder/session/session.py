@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,8 +16,8 @@ from recorder.format.blocks.file_header import RUN_ID_BYTES, features_of, make_f
 from recorder.format.digests import new_digest
 from recorder.format.limits import META_BYTES_MAX
 from recorder.format.segments.segment_encoder import SegmentEncoder
+from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import PhaseBlame
-from recorder.settings import MODES, Mode, Settings
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import Files
 from recorder.writer.journal import Journal
@@ -25,12 +25,12 @@ from recorder.writer.writer import Writer
 from sim.kernel.counter_rng import GENERATOR_NAME
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hashing import HASH_NAME
+from sim.kernel.hooks import HasAdapter, HasOrigin, HasScenario, hook
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
 from sim.kernel.simulation import events_of, inner_of, tells_unasked
 from sim.kernel.state import Snapshot
 
-LATER = {"seek_budget_ms": None, "hashes": "states"}  # Settings that older programs do not know: named if they differ.
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
 
 
@@ -48,7 +48,7 @@ class Session:
 
     files: Files
     log: SegmentedLog
-    settings: Settings
+    settings: RecordingOptions
     run_id: bytes
     described: dict[str, Any]
     tick: int
@@ -71,27 +71,18 @@ class Resumed:
     journal_ticks: int
 
 
-def describe(
-    simulation: object,
-    adapted: Any,
-    settings: Settings,
-    notes: Mapping[str, Any] | None,
-    *,
-    mode: Mode = "events",
-    events: bool | None = None,
-) -> dict[str, Any]:
+def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> dict[str, Any]:
     """META: what a reader needs to build the simulation again and to judge a difference.
 
-    mode: "events" or "changes". events: whether they are to be recorded; None leaves it to the simulation.
+    settings: with the hashes chosen.
 
-    Raises ValueError if it has none to tell, or changes that a tape cannot hold; TypeError for another value.
+    Raises ValueError for events of a simulation that has none, or changes that a tape cannot hold.
     """
-    if mode not in MODES:
-        raise ValueError(f'mode={mode!r}: "events" or "changes" was expected')
-    if mode == "changes":
+    if settings.mode == "changes":
         ensure_changes_fit(adapted.state.layout)
-    origin = getattr(adapted, "origin", None)
-    scenario = getattr(adapted, "scenario", None)
+    from_world, staged = hook(adapted, HasOrigin), hook(adapted, HasScenario)
+    origin = from_world.origin if from_world is not None else None
+    scenario = staged.scenario if staged is not None else None
     adapter, level = _adapter_of(adapted), level_of(adapted)
     # A scenario is around something that has a name; an empty one is one, too: its fields are in the state.
     named = type(inner_of(adapted.inner) if scenario is not None else simulation)
@@ -99,18 +90,15 @@ def describe(
         "world": origin.described() if isinstance(origin, Origin) else None,
         **({"scenario": dict(scenario)} if scenario is not None else {}),
         "simulation": adapter["class"] if adapter is not None else f"{named.__module__}.{named.__qualname__}",
-        "mode": mode,
+        "mode": settings.mode,
         **({"level": level.value} if adapter is not None or level is not Level.EXACT else {}),
         **({"adapter": adapter} if adapter is not None else {}),
         "hash": HASH_NAME,
         "random": GENERATOR_NAME,
-        "settings": {
-            key: value for key, value in attrs.asdict(settings).items() if key not in LATER or value != LATER[key]
-        },
-        "notes": dict(notes or {}),
+        "settings": settings.to_meta(),
+        "notes": dict(settings.notes or {}),
     }
-    if not isinstance(events, bool | None):
-        raise TypeError(f"events={events!r}: True, False or None was expected")
+    events = settings.events
     if events_of(adapted) is not None:
         described["event_stream"] = tells_unasked(adapted) if events is None else events
     elif events:
@@ -125,8 +113,12 @@ def describe(
 
 def _adapter_of(adapted: Any) -> dict[str, Any] | None:
     """What an adapter says for META, of a simulation with an arena or in the save/load form."""
-    told = getattr(adapted, "adapter", None) or getattr(inner_of(adapted), "adapter", None)
-    return told if isinstance(told, dict) else None
+    for one in (adapted, inner_of(adapted)):
+        found = hook(one, HasAdapter)
+        told: Any = found.adapter if found is not None else None
+        if told:
+            return told if isinstance(told, dict) else None
+    return None
 
 
 def meta_maker(described: dict[str, Any]) -> Callable[[int, int], bytes]:
@@ -159,13 +151,12 @@ def new_session(
     files: Files,
     path: str | os.PathLike[str],
     described: dict[str, Any],
-    settings: Settings,
+    settings: RecordingOptions,
     baseline: Snapshot,
-    run_id: bytes | None,
 ) -> Session:
     """The files of a new tape that begins with a state. Raises as create_session does, TypeError or ValueError."""
     meta = encode_small(described, "the description of the world")
-    run_id = run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
+    run_id = settings.run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
     try:
         header = make_file_header(run_id, 0, 0, features_of(described))
         return create_session(files, SegmentEncoder(header, meta), described, settings)
@@ -174,7 +165,9 @@ def new_session(
         raise
 
 
-def create_session(files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: Settings) -> Session:
+def create_session(
+    files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: RecordingOptions
+) -> Session:
     """The files of a new tape, with header and META in the first. Raises OSError; nothing is left behind then."""
     io = files.create(0)
     try:

@@ -12,6 +12,7 @@ from recorder.format.blocks.events_block import encode_tick
 from recorder.format.blocks.telemetry_block import make_row
 from recorder.writer.jobs import TickOutput
 from sim.kernel.changes.tick_changes import TickSource
+from sim.kernel.hooks import HasTelemetry, hook
 from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, ask_for_events, inner_of, tells_unasked
 from sim.kernel.state import State
@@ -25,7 +26,8 @@ class OutputCollector:
         self._changes = changes
         self.logs_changes = changes is not None
         self.wants_full = False  # Whether what changes is not known until there is another full keyframe.
-        self._telemetry: Callable[[], Any] | None = getattr(simulation, "telemetry", None)
+        figures = hook(simulation, HasTelemetry)
+        self._telemetry: Callable[[], Any] | None = figures.telemetry if figures is not None else None
         self._events = ask_for_events(simulation) if events else None
         self._name = type(inner_of(simulation)).__name__
         self._encoder = PlainEncoder()

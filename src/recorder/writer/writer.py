@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from recorder.errors import WriterFailedError
 from recorder.format.segments.segment_encoder import drop_piece
-from recorder.settings import Settings
+from recorder.recording_options import RecordingOptions
 from recorder.statistics import WriterStatistics
 from recorder.storage.segmented_log import Group, SegmentedLog
 from recorder.storage.tape_files import Files
@@ -53,17 +53,20 @@ class Writer:
     """
 
     def __init__(
-        self, files: Files, log: SegmentedLog, settings: Settings, *, path: str | os.PathLike[str], first_tick: int
+        self,
+        files: Files,
+        log: SegmentedLog,
+        options: RecordingOptions,
+        *,
+        path: str | os.PathLike[str],
+        first_tick: int,
     ) -> None:
-        """Start the thread.
-
-        path: for messages. first_tick: of the first frame that will be put.
-        """
+        """Start the thread. path: for messages. first_tick: of the first frame that will be put."""
         self._files, self._log = files, log
         self._path = path
-        self._settings = settings
-        self._cut_by_time = not settings.deterministic
-        self._handoff = HandoffQueue(self.wait_until, settings.split_bytes)
+        self._settings = options
+        self._cut_by_time = not options.deterministic
+        self._handoff = HandoffQueue(self.wait_until, options.split_bytes)
         self.put_frame, self.wake = self._handoff.put, self._handoff.wake
         self._wait_s, self.buffers = 0.0, BufferPool()
         # The thread's own:

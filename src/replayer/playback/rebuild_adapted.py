@@ -13,6 +13,7 @@ from typing import Any
 from recorder.factory_spec import sim_option
 from replayer.playback.inert_simulation import StatesOnly
 from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, NotCapturedError, adapter_named
+from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.schema import Layout
 
@@ -56,7 +57,7 @@ def as_recorded(made: Any, meta: Mapping[str, Any]) -> Any:
 
     Raises TypeError if the adapter does not take it.
     """
-    if not meta.get("adapter") or hasattr(made, "adapter"):
+    if not meta.get("adapter") or hook(made, HasAdapter) is not None:
         return made
     try:
         adapter, told = _adapter(meta)

@@ -17,6 +17,7 @@ from replayer.playback.rebuild_events import rebuild_events
 from replayer.tape.completeness import planned_tick
 from replayer.tape.stored_events import ticks_with_events_due
 from replayer.tape.tape import Tape
+from sim.kernel.hooks import ReportsProgress, hook
 from sim.kernel.messages import Event
 from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import BESIDE
@@ -103,11 +104,11 @@ def _progress(tape: Tape, world: Factory | None) -> Any:
     if world is None and not registered:
         return None
     cursor = Cursor(tape, make_simulation(tape, world))
-    progress = getattr(getattr(cursor.simulation, "inner", None), "progress", None)
-    if progress is None:
+    reports = hook(getattr(cursor.simulation, "inner", None), ReportsProgress)
+    if reports is None:
         return None
     cursor.seek(tape.last_tick)
-    return progress()
+    return reports.progress()
 
 
 def run_canonical_replay(tape: Tape, world: Factory | None = None) -> CanonicalReplay:
@@ -127,8 +128,8 @@ def run_canonical_replay(tape: Tape, world: Factory | None = None) -> CanonicalR
         rebuild_events(tape, world), _kept(again, told), exact=config.execution.regime != "threaded_envelope_bounded"
     )
     final_hash = f"{simulation.state.hash():016x}"
-    progress = getattr(simulation.inner, "progress", None)
-    result = _fold(tape, config, iter(told), progress() if progress is not None else None)
+    reports = hook(simulation.inner, ReportsProgress)
+    result = _fold(tape, config, iter(told), reports.progress() if reports is not None else None)
     canonical = attrs.evolve(result, regime="canonical_exact", final_hash=final_hash)
     return CanonicalReplay(canonical, comparison, final_hash == result.final_hash)
 

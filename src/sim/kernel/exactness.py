@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from sim.kernel.hooks import HasLevel, hook
+
 
 class Level(enum.StrEnum):
     """What can be relied upon when a state is loaded."""
@@ -21,7 +23,11 @@ def level_of(simulation: Any) -> Level:
 
     Raises ValueError for what is no level.
     """
-    return level_from(getattr(simulation, "level", None) or getattr(getattr(simulation, "inner", None), "level", None))
+    for one in (simulation, getattr(simulation, "inner", None)):
+        found = hook(one, HasLevel)
+        if found is not None and found.level:
+            return level_from(found.level)
+    return Level.EXACT
 
 
 def level_from(declared: Any) -> Level:

@@ -41,11 +41,8 @@ Event = dict[str, Any]  # Plain data; "kind" says what happened, "role" to whom.
 class MessageWorld(Simulation, Protocol):
     """A simulation whose roles send each other messages.
 
-    Optional members: ``buffered_by_session()`` and ``depths()``, by session; ``concurrency``, how many roles it advances
-    at once; ``has_channel(sender, receiver)``, whether its roles can send so (deliver is called for no
-    others then); ``labels``, of all its messages, and ``sessions``, how many there are, so that a scenario which names
-    others is refused; ``choose_policy(policy)``, which has its scheduler follow a policy, or raises ConfigError. On the threaded
-    backend its step is given {"race": [role, ...]}, in which order its roles came in.
+    hooks.py lists the further members that a scenario asks for. On the threaded backend its step is given
+    {"race": [role, ...]}, in which order its roles came in.
 
     Attributes:
         roles: their names, in a fixed order.

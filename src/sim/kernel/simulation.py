@@ -6,13 +6,14 @@ Everything that advances a simulation (recording, seeking, verifying) goes throu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import attrs
 import numpy as np
 
+from sim.kernel.hooks import AfterRestore, CanEnd, EmitsEvents, EventsOnRequest, HasOrigin, HasPhases, Phase, hook
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import Snapshot, State
 
@@ -27,16 +28,7 @@ class Simulation(Protocol):
     """A simulation whose whole state lies in ``state``.
 
     ``step`` takes the state from tick t - 1 to tick t; it reads and writes ``state`` and nothing else that lasts.
-    Optional members: ``phases`` (see Phase; ``step`` does nothing but run them, as they are then, by run_phases),
-    ``writes`` (what its step writes, as in Phase), ``marks_writes = True`` (every write to the state is marked, see
-    State.mark), ``origin`` (how to build it again, see registry.py), ``after_restore()``, called when the state was
-    replaced from outside, ``telemetry()``, which gives the figures of the present tick by name, whole numbers or
-    decimals, always of the same names, ``events()``, which gives what happened in the step just made as a list of dicts
-    of plain data with texts as keys, ``"kind"`` among them (output alone: no later step reads it), ``events_wanted``,
-    which is False at first where it costs time to collect them: then they are neither collected nor recorded until
-    somebody who is going to ask sets it to True, before the step (see ask_for_events), ``ended()``, which says why
-    the run is over, as a short name and a sentence, or None, and ``properties``, functions by name for a scenario's
-    properties of kind function (see sim.scenario.middleware.monitors).
+    It may have further members, which add to what can be done with it: see hooks.py.
     """
 
     state: State
@@ -62,28 +54,6 @@ class SavedSimulation(Protocol):
         """Advance by one tick."""
 
 
-def _to_names(writes: Iterable[str] | None) -> frozenset[str] | None:
-    if isinstance(writes, str):
-        raise TypeError(f"writes={writes!r}: a set of names was expected")
-    return None if writes is None else frozenset(writes)
-
-
-@attrs.frozen
-class Phase:
-    """One named part of a step.
-
-    Attributes:
-        name: short, lower case, for findings ("phase lifecycle").
-        run: called with the inputs of the tick.
-        writes: the fields that it may write, by full name; a table's name stands for its columns and its row count.
-            None says nothing. ``replay contracts`` proves it; while recording nobody looks at it.
-    """
-
-    name: str
-    run: Callable[[Any], None]
-    writes: frozenset[str] | None = attrs.field(default=None, converter=_to_names)
-
-
 def run_phases(phases: Sequence[Phase], inputs: Any) -> None:
     """Run the phases of one step in their order: the whole body of ``step`` in a world with phases."""
     for phase in phases:
@@ -96,7 +66,8 @@ def watched_phases(simulation: Any, after: Callable[[str], None]) -> Iterator[No
 
     Raises TypeError if the simulation has no phases, or they cannot be replaced.
     """
-    phases = getattr(simulation, "phases", None)
+    found = hook(simulation, HasPhases)
+    phases: Any = found.phases if found is not None else None  # Any: it is the user's, and checked here.
     if not phases or not all(isinstance(phase, Phase) for phase in phases):
         raise TypeError(f"{type(simulation).__name__} has no phases")
 
@@ -134,7 +105,8 @@ class ArenaOfSaved:
     @property
     def origin(self) -> Any:
         """Where inner says that it comes from, if it does."""
-        return getattr(self.inner, "origin", None)
+        found = hook(self.inner, HasOrigin)
+        return found.origin if found is not None else None
 
     def step(self, inputs: Any) -> Any:
         """Step the inner simulation, copy its saved state into the arena, and return what its step returned."""
@@ -188,26 +160,27 @@ def inner_of(simulation: Simulation) -> Any:
 
 def events_of(simulation: Simulation) -> Callable[[], Any] | None:
     """The simulation's own events(); None if it has none."""
-    found = getattr(inner_of(simulation), "events", None)
-    return found if callable(found) else None
+    found = hook(inner_of(simulation), EmitsEvents)
+    return found.events if found is not None else None
 
 
 def end_of(simulation: Any) -> tuple[str, str] | None:
     """Why the run is over as of the present tick: a short name and a sentence; None if it is not, or nobody can say."""
-    ended: Callable[[], tuple[str, str] | None] | None = getattr(simulation, "ended", None)
-    return ended() if ended is not None else None
+    found = hook(simulation, CanEnd)
+    return found.ended() if found is not None else None
 
 
 def tells_unasked(simulation: Simulation) -> bool:
     """Whether the simulation tells its events without being told that they are wanted."""
-    return events_of(simulation) is not None and getattr(inner_of(simulation), "events_wanted", True) is not False
+    on_request = hook(inner_of(simulation), EventsOnRequest)
+    return events_of(simulation) is not None and (on_request is None or on_request.events_wanted is not False)
 
 
 def ask_for_events(simulation: Simulation) -> Callable[[], Any] | None:
     """The simulation's own events(), which from the next step on is going to be asked; None if it has none."""
-    found, inner = events_of(simulation), inner_of(simulation)
-    if found is not None and hasattr(inner, "events_wanted"):
-        inner.events_wanted = True
+    found, on_request = events_of(simulation), hook(inner_of(simulation), EventsOnRequest)
+    if found is not None and on_request is not None:
+        on_request.events_wanted = True
     return found
 
 
@@ -259,6 +232,6 @@ def _has_state(candidate: object) -> TypeGuard[Simulation]:
 def restore(simulation: Simulation, snapshot: Snapshot) -> None:
     """Put the simulation into the state of snapshot, wherever it keeps that state."""
     simulation.state.restore(snapshot)
-    after = getattr(simulation, "after_restore", None)
+    after = hook(simulation, AfterRestore)
     if after is not None:
-        after()
+        after.after_restore()

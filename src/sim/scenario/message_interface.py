@@ -13,6 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from sim.kernel.hooks import (
+    AcceptsInputs,
+    ChoosesPolicy,
+    CountsBuffered,
+    EventsOnRequest,
+    HasChannels,
+    HasConcurrency,
+    HasDepths,
+    HasOrigin,
+    HasRoles,
+    HasSamples,
+    hook,
+)
 from sim.kernel.messages import Event, Message, MessageWorld, Router
 from sim.kernel.registry import ConfigError, Origin
 from sim.kernel.simulation import Simulation, events_of, inner_of
@@ -26,9 +39,10 @@ NOBODY = ""
 
 def roles_of(simulation: Simulation, config: ScenarioConfig) -> tuple[str, ...]:
     """The roles of a scenario: those that it names, or the world's. Raises ConfigError for one that the world lacks."""
-    own = getattr(inner_of(simulation), "roles", None)
-    if own is None:
+    found = hook(inner_of(simulation), HasRoles)
+    if found is None:
         return config.roles or (ONLY_ROLE,)
+    own = found.roles
     for index, role in enumerate(config.roles):
         if role not in own:
             raise ConfigError(f"roles[{index}]", f"the world has no role {role}; roles: {', '.join(own) or 'none'}")
@@ -41,18 +55,19 @@ def fit_execution(world: Any, execution: Execution) -> None:
     Raises ConfigError for a world without a scheduler, or one whose own configuration names another policy; and if it
     advances another number of roles at once than the threaded backend is told.
     """
-    own = getattr(world, "concurrency", None)
+    found = hook(world, HasConcurrency)
+    own = found.concurrency if found is not None else None
     if execution.backend == "threaded" and own is not None and own != execution.scheduler_concurrency:
         problem = f"the world advances {own} roles in a round, found {execution.scheduler_concurrency}"
         raise ConfigError("execution.scheduler_concurrency", problem)
     policy = execution.scheduler_policy
     if policy == "auto":
         return
-    choose: Callable[[str], None] | None = getattr(world, "choose_policy", None)
-    if choose is None:
+    scheduler = hook(world, ChoosesPolicy)
+    if scheduler is None:
         raise ConfigError("execution.scheduler_policy", f"the world has no scheduler, found {policy!r}")
     try:
-        choose(policy)
+        scheduler.choose_policy(policy)
     except ConfigError as error:
         raise ConfigError("execution.scheduler_policy", error.problem) from None
 
@@ -62,6 +77,11 @@ class MessageRoles:
 
     def __init__(self, world: Any) -> None:
         self._world: MessageWorld = world
+        self._channels, self._buffers, self._depths = (
+            hook(world, HasChannels),
+            hook(world, CountsBuffered),
+            hook(world, HasDepths),
+        )
         self.world_inputs: Any = None
 
     def take_inputs(self, inputs: Any) -> None:
@@ -80,12 +100,11 @@ class MessageRoles:
     @property
     def has_channels(self) -> bool:
         """Whether the world says who can send to whom."""
-        return hasattr(self._world, "has_channel")
+        return self._channels is not None
 
     def has_channel(self, message: Message) -> bool:
         """Whether the world takes messages of this sender to this receiver."""
-        own: Callable[[str, str], bool] | None = getattr(self._world, "has_channel", None)
-        return own is None or own(message.sender, message.receiver)
+        return self._channels is None or self._channels.has_channel(message.sender, message.receiver)
 
     def deliver(self, message: Message) -> bool:
         """See MessageWorld."""
@@ -101,13 +120,11 @@ class MessageRoles:
 
     def buffered_by_session(self) -> dict[int, int]:
         """Messages in buffers by session; all of them as session 0 if the world does not tell."""
-        own: Callable[[], dict[int, int]] | None = getattr(self._world, "buffered_by_session", None)
-        return own() if own is not None else {0: self.buffered_count()}
+        return self._buffers.buffered_by_session() if self._buffers is not None else {0: self.buffered_count()}
 
     def depths(self) -> dict[int, int]:
         """How much is left to be done by session; empty if the world does not tell."""
-        own: Callable[[], dict[int, int]] | None = getattr(self._world, "depths", None)
-        return own() if own is not None else {}
+        return self._depths.depths() if self._depths is not None else {}
 
 
 class InputRoles:
@@ -124,16 +141,25 @@ class InputRoles:
         self, world: Simulation, roles: Sequence[str], config: ScenarioConfig, next_number: Callable[[], int]
     ) -> None:
         self._world, self._roles, self._idle = world, roles, config.idle
-        self._world_roles: Sequence[str] = getattr(inner_of(world), "roles", roles)
+        own = inner_of(world)
+        with_roles, named = hook(own, HasRoles), hook(world, HasOrigin)
+        self._world_roles: Sequence[str] = with_roles.roles if with_roles is not None else roles
         self._form = _form_of(world, roles, config)
         self._next_number = next_number
-        self._accepts: Callable[[Any], bool] | None = getattr(inner_of(world), "accepts", None)
+        self._judge, self._samples = hook(own, AcceptsInputs), hook(own, HasSamples)
+        on_request = hook(own, EventsOnRequest) is not None
+        self._events = events_of(world) if not on_request else None
         self._own: list[Any] = []  # This and the next three are of the present round.
         self._own_by_role: dict[str, Any] = {}
         self._sent: Mapping[str, Sequence[Any]] = {}
         self._arrived: list[Message] = []
         self.world_inputs: Any = None
-        if self._form != "list" and isinstance(getattr(world, "origin", None), Origin) and hasattr(world, "roles"):
+        if (
+            self._form != "list"
+            and named is not None
+            and isinstance(named.origin, Origin)
+            and hook(world, HasRoles) is not None
+        ):
             raise ConfigError("inputs", f'"list" was expected, since this world takes a list; found "{self._form}"')
         if self._form == "one" and len(self._world_roles) != 1:
             raise ConfigError("inputs", f'"one" needs one role, found {len(self._world_roles)}')
@@ -200,7 +226,7 @@ class InputRoles:
         return latest[self._roles[0]] if self._form == "one" else latest
 
     def _is_accepted(self, message: Message, events: list[Event]) -> bool:
-        if self._accepts is None or self._accepts(message.payload):
+        if self._judge is None or self._judge.accepts(message.payload):
             return True
         events.append({"kind": "invalid", **message_facts(message)})
         return False
@@ -210,8 +236,7 @@ class InputRoles:
 
         What was sent and received is the scenario's to say.
         """
-        own = None if hasattr(inner_of(self._world), "events_wanted") else events_of(self._world)
-        return told_by_world(own(), OWN_KINDS | MESSAGE_KINDS) if own is not None else ()
+        return told_by_world(self._events(), OWN_KINDS | MESSAGE_KINDS) if self._events is not None else ()
 
     has_channels = False
 
@@ -227,8 +252,7 @@ class InputRoles:
 
     def sample(self, role: str) -> list[int]:
         """What the world shows of a role, if it does."""
-        own: Callable[[str], Sequence[int]] | None = getattr(inner_of(self._world), "sample", None)
-        return [int(value) for value in own(role)] if own is not None else []
+        return [int(value) for value in self._samples.sample(role)] if self._samples is not None else []
 
     @staticmethod
     def buffered_count() -> int:
@@ -248,7 +272,7 @@ class InputRoles:
 def _form_of(world: Simulation, roles: Sequence[str], config: ScenarioConfig) -> Literal["list", "one", "by_role"]:
     if config.inputs != "auto":
         return config.inputs
-    if hasattr(inner_of(world), "roles"):
+    if hook(inner_of(world), HasRoles) is not None:
         return "list"
     return "one" if len(roles) == 1 else "by_role"
 

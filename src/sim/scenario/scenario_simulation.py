@@ -21,11 +21,26 @@ from typing import Any
 
 import attrs
 
+from sim.kernel.hooks import (
+    RECORDING_HOOKS,
+    SCENARIO_HOOKS,
+    AfterRestore,
+    CanEnd,
+    HasOrigin,
+    HasPhases,
+    HasRoles,
+    HasTelemetry,
+    Phase,
+    ensure_hooks,
+    hook,
+    marks_its_writes,
+    member_name,
+)
 from sim.kernel.messages import Event, Message
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import ConfigError
 from sim.kernel.schema import Blob, Field
-from sim.kernel.simulation import BESIDE, Phase, as_simulation, inner_of, run_phases
+from sim.kernel.simulation import BESIDE, as_simulation, inner_of, run_phases
 from sim.kernel.state import State
 from sim.scenario.config.feasibility import ensure_possible, own_properties
 from sim.scenario.config.network import Network
@@ -71,13 +86,17 @@ class ScenarioSimulation:
         self.inner = as_simulation(simulation)
         self.config, self.scenario = config, plain
         self.state: State = self.inner.state
-        self.origin = getattr(self.inner, "origin", None)
-        self.marks_writes = getattr(self.inner, "marks_writes", False)
-        for name in ("telemetry", "ended"):
-            if hasattr(inner_of(self.inner), name):
-                setattr(self, name, getattr(inner_of(self.inner), name))
+        world = inner_of(self.inner)
+        ensure_hooks(world, (*RECORDING_HOOKS, *SCENARIO_HOOKS))
+        named, self._figures = hook(self.inner, HasOrigin), hook(world, HasTelemetry)
+        self.origin = named.origin if named is not None else None
+        self.marks_writes = marks_its_writes(self.inner)
+        for kind in (HasTelemetry, CanEnd):  # A scenario has these members only around a world that has them.
+            if hook(world, kind) is not None:
+                setattr(self, member_name(kind), getattr(world, member_name(kind)))
         self.roles: Sequence[str] = roles_of(self.inner, config)
-        self.world_roles: Sequence[str] = getattr(inner_of(self.inner), "roles", self.roles)
+        with_roles = hook(world, HasRoles)
+        self.world_roles: Sequence[str] = with_roles.roles if with_roles is not None else self.roles
         config.check_roles(self.roles, self.world_roles)
         ensure_possible(config, inner_of(self.inner), self.roles)
         self._looked_at = frozenset(self.roles)
@@ -133,7 +152,8 @@ class ScenarioSimulation:
             )
 
     def _make_phases(self) -> tuple[Phase, ...]:
-        own = getattr(self.inner, "phases", None)
+        found = hook(self.inner, HasPhases)
+        own = found.phases if found is not None else ()
 
         def wrapped(phase: Phase) -> Phase:
             return attrs.evolve(phase, run=lambda _: phase.run(self._interface.world_inputs))
@@ -272,8 +292,7 @@ class ScenarioSimulation:
             in_flight = len(self._held) + len(self._under_way)
             figures = {"tick": tick, "buffered": self._interface.buffered_count(), "in_flight": in_flight}
             figures["distance_to_equilibrium"] = distance_to_equilibrium(samples)
-            telemetry: Callable[[], Mapping[str, int | float]] | None = getattr(self, "telemetry", None)
-            figures |= telemetry() if telemetry is not None else {}
+            figures |= self._figures.telemetry() if self._figures is not None else {}
         buffered = self._interface.buffered_by_session() if "buffer_bound" in self._property_kinds else {}
         depths = self._interface.depths() if "type_monotonicity" in self._property_kinds else {}
         return Look(tick, figures, samples, self._events, buffered, depths, self.state)
@@ -291,9 +310,9 @@ class ScenarioSimulation:
 
     def after_restore(self) -> None:
         """Go on from the state that was put in."""
-        after: Callable[[], None] | None = getattr(self.inner, "after_restore", None)
+        after = hook(self.inner, AfterRestore)
         if after is not None:
-            after()
+            after.after_restore()
         self._packed = {name: self.state.blob(f"{BESIDE}{name}") for name in [*self._parts, "heard"]}
         for name, part in self._parts.items():
             part.plain = decode_plain(self._packed[name])

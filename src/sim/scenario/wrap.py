@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sim.kernel.hooks import HasScenario, hook
 from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import Simulation, as_simulation
 
@@ -18,7 +19,7 @@ def wrap_scenario(
     """
     if plain is not None and not isinstance(plain, Mapping):
         raise ConfigError("scenario", "a table was expected")
-    if getattr(simulation, "scenario", None) is not None:
+    if hook(simulation, HasScenario) is not None:
         _ensure_same(simulation, plain)
         return as_simulation(simulation)
     if plain is None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from recorder import Recorder
 from sim import Blob, Field, Schema, State, Table
-from sim.kernel.simulation import Phase, run_phases
+from sim.kernel.hooks import Phase
+from sim.kernel.simulation import run_phases
 
 from oracle.live_runs import assert_whole, record_live
 from oracle.second_checks import CheckedTape, field_hashes, field_of

@@ -11,7 +11,7 @@ from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
 from recorder.format.limits import FRAMES_RAW_BYTES
 from recorder.format.segments.segment_encoder import SegmentEncoder
-from recorder.settings import make_settings
+from recorder.recording_options import RecordingOptions
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.writer.writer import Writer
 from replayer.tape.tape import Tape
@@ -43,7 +43,7 @@ def frame_of(tick: int, size: int) -> bytes:
 def settings_of(**more: object):
     """Settings that let no clock show."""
     usual = {"keyframe_interval_ticks": 1, "full_every": 1, "durability": "block", "sync": "never", "on_error": "raise"}
-    return make_settings(**{**usual, "keep": None, "split": None, "deterministic": True, **more})
+    return RecordingOptions(**{**usual, "deterministic": True, "blame": "none", **more})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 import sim.worlds
-from sim.kernel.simulation import Phase
+from sim.kernel.hooks import Phase
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import Meadow
 

@@ -27,6 +27,7 @@ from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.intervals import list_intervals, run_intervals
+from sim.kernel.hooks import HasPhases, hook
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
 
@@ -151,7 +152,8 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
 
 def _phases(cursor: Cursor, before: Snapshot, step: TracedStep) -> list[PhaseStep]:
     """What the phases of the step do, in a copy of this process; nothing if watching them changes what it gives."""
-    if step.state is None or not getattr(cursor.simulation, "phases", None):
+    with_phases = hook(cursor.simulation, HasPhases)
+    if step.state is None or with_phases is None or not with_phases.phases:
         return []
 
     def watch() -> dict[str, Any]:

@@ -34,6 +34,7 @@ from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError
+from sim.kernel.hooks import marks_its_writes
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import ArenaOfSaved, as_simulation, end_of, inner_of
 from sim.kernel.state import Snapshot
@@ -197,11 +198,7 @@ class _Run:
 
     def _step(self, given: Any) -> None:
         live = self._live
-        if (
-            getattr(live, "marks_writes", False)
-            and not isinstance(live, ArenaOfSaved)
-            and self._audited is not live.state
-        ):
+        if marks_its_writes(live) and not isinstance(live, ArenaOfSaved) and self._audited is not live.state:
             self._audit, self._audited = AuditedChanges(live.state), live.state
         if self._audit is not None:
             self._audit.reset(live.state.snapshot())

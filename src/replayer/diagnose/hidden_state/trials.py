@@ -25,6 +25,7 @@ from replayer.diagnose.hidden_state.outside_sources import Answers, OutsideSourc
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
 from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.transplant import Transplant
+from sim.kernel.hooks import CanEnd, EmitsEvents, HasTelemetry, hook, member_name
 from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore, tells_unasked
 from sim.kernel.state import Snapshot
@@ -227,8 +228,9 @@ class Trials:
 def reader_names(simulation: Simulation) -> list[str]:
     """The methods of a simulation that only tell something, as it is now."""
     inner = inner_of(simulation)
-    names = ["telemetry", *(["events"] if tells_unasked(simulation) else []), "ended", "save"]
-    return [name for name in names if callable(getattr(inner, name, None))]
+    kinds = (HasTelemetry, EmitsEvents, CanEnd) if tells_unasked(simulation) else (HasTelemetry, CanEnd)
+    names = [member_name(kind) for kind in kinds if hook(inner, kind) is not None]
+    return [*names, *(["save"] if callable(getattr(inner, "save", None)) else [])]
 
 
 def _read(copy: Simulation, readers: Sequence[str] | None) -> str | None:

@@ -19,8 +19,9 @@ from typing import Any
 
 import attrs
 
+from sim.kernel.hooks import DeclaresWrites, HasPhases, Phase, hook
 from sim.kernel.schema import COUNTS_FIELD, Layout
-from sim.kernel.simulation import ArenaOfSaved, Phase, Simulation
+from sim.kernel.simulation import ArenaOfSaved, Simulation
 from sim.kernel.state import State
 
 STEP = "step"  # The name of the whole step, as if it were a phase.
@@ -121,12 +122,15 @@ class Guard:
                 "it keeps its state elsewhere and saves all of it after each step: nothing can be locked"
             )
         self.simulation = simulation
-        self._phases: Sequence[Phase] = getattr(simulation, "phases", ())
+        with_phases, with_writes = hook(simulation, HasPhases), hook(simulation, DeclaresWrites)
+        self._phases: Sequence[Phase] = with_phases.phases if with_phases is not None else ()
         layout = simulation.state.layout
         names = [phase.name for phase in self._phases]
         if len({STEP, *names}) <= len(names):
             raise WriteContractError(f"its phases need different names, and none may be {STEP!r}: {', '.join(names)}")
-        declared: list[tuple[str, Iterable[str] | None]] = [(STEP, getattr(simulation, "writes", None))]
+        declared: list[tuple[str, Iterable[str] | None]] = [
+            (STEP, with_writes.writes if with_writes is not None else None)
+        ]
         declared += [(phase.name, phase.writes) for phase in self._phases]
         self.contracts: dict[str, WriteContract | None] = {
             name: None if writes is None else WriteContract.of(name, writes, layout) for name, writes in declared

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sim.kernel.hooks import EmitsEvents, EventsOnRequest, HasLabels, HasProperties, HasSessions, hook
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.adversary import AdversaryTrigger
 from sim.scenario.config.scenario import WORLD, ScenarioConfig
@@ -15,26 +16,29 @@ def ensure_possible(config: ScenarioConfig, world: Any, roles: Sequence[str]) ->
     """Raise ConfigError for the first event, label or session that this world never has.
 
     world: the user's own object. roles: that are looked at. A world says what labels its messages have and how many
-    sessions there are by its optional members labels and sessions; of one that does not, nothing is known.
+    sessions there are by HasLabels and HasSessions; of one that does not, nothing is known.
     """
     has_messages = hasattr(world, "router")
-    tells = callable(getattr(world, "events", None)) and not hasattr(world, "events_wanted")  # See InputRoles.end_step.
+    tells = hook(world, EmitsEvents) is not None and hook(world, EventsOnRequest) is None  # See InputRoles.end_step.
     for key, trigger in _triggers(config):
         if not has_messages:
             _ensure_heard(key, trigger, roles, tells=tells)
         elif trigger.on_event is not None and trigger.on_event.role == WORLD not in world.roles:
             raise ConfigError(f"{key}.role", f"{WORLD} is no role; roles: {', '.join(world.roles)}")
-    labels = getattr(world, "labels", None)
+    labelled = hook(world, HasLabels)
+    labels = labelled.labels if labelled is not None else None
     if isinstance(labels, tuple | list | set | frozenset) and all(isinstance(label, str) for label in labels):
         _ensure_labels(config, labels if isinstance(labels, tuple | list) else sorted(labels))
-    sessions = getattr(world, "sessions", None) if has_messages else 1
+    counted = hook(world, HasSessions)
+    sessions = (counted.sessions if counted is not None else None) if has_messages else 1
     if type(sessions) is int:
         _ensure_sessions(config, sessions)
 
 
 def own_properties(world: Any) -> Mapping[str, Callable[[Any], str | None]]:
     """The functions that a simulation has under ``properties``, for properties of kind function; by their names."""
-    own = getattr(world, "properties", None)
+    found = hook(world, HasProperties)
+    own: Any = found.properties if found is not None else None
     if not isinstance(own, Mapping):
         return {}
     return {name: function for name, function in own.items() if isinstance(name, str) and callable(function)}

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.fixed_point import ONE, PLACES, to_number
+from sim.kernel.hooks import Phase
 from sim.kernel.messages import Event
 from sim.kernel.registry import Config, Origin
-from sim.kernel.simulation import Phase, run_phases
+from sim.kernel.simulation import run_phases
 from sim.kernel.state import Snapshot, State
 from sim.worlds.meadow.config.inputs import INPUT_KEYS
 from sim.worlds.meadow.config.meadow import read_config

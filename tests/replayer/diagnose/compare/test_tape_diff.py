@@ -18,7 +18,8 @@ from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
 from sim import Field, Schema, State
-from sim.kernel.simulation import Phase, run_phases
+from sim.kernel.hooks import Phase
+from sim.kernel.simulation import run_phases
 
 from oracle.command_lines import run
 from small_worlds import Herd, Walkers

@@ -9,9 +9,10 @@ import attrs
 import msgpack
 import numpy as np
 
+from sim.kernel.hooks import Phase
 from sim.kernel.messages import Event, Message, Router
 from sim.kernel.registry import Config, ConfigError, Origin
-from sim.kernel.simulation import Phase, run_phases
+from sim.kernel.simulation import run_phases
 from sim.kernel.state import Snapshot, State
 from sim.worlds.choreography.config import read_config
 from sim.worlds.choreography.protocol.bounds import Measures, report

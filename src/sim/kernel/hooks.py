@@ -1,0 +1,319 @@
+"""The optional members of a simulation, one Protocol each, and the one way to ask for them: ``hook``.
+
+A simulation needs a state and a step (see Simulation); each member here adds something that the recorder, the replayer
+or a scenario makes use of. Nothing needs to be inherited. The tables of docs/record.md are made of the docstrings here.
+
+Ask once, at the start, and keep the answer: a tick pays for no question.
+
+Invariants:
+    1. Each Protocol has exactly one member, and is listed in RECORDING_HOOKS or SCENARIO_HOOKS.
+    2. A member that is None is the same as one that is missing, and so is a method that cannot be called.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+import attrs
+
+_H = TypeVar("_H")
+
+
+def _to_names(writes: Iterable[str] | None) -> frozenset[str] | None:
+    if isinstance(writes, str):
+        raise TypeError(f"writes={writes!r}: a set of names was expected")
+    return None if writes is None else frozenset(writes)
+
+
+@attrs.frozen
+class Phase:
+    """One named part of a step.
+
+    Attributes:
+        name: short, lower case, for findings ("phase lifecycle").
+        run: called with the inputs of the tick.
+        writes: the fields that it may write, by full name; a table's name stands for its columns and its row count.
+            None says nothing. ``replay contracts`` proves it; while recording nobody looks at it.
+    """
+
+    name: str
+    run: Callable[[Any], None]
+    writes: frozenset[str] | None = attrs.field(default=None, converter=_to_names)
+
+
+# --- what the recorder and the replayer ask for
+
+
+class HasPhases(Protocol):
+    """The named parts of a step, a sequence of `sim.Phase`; `step` does nothing but run them, with `sim.run_phases`."""
+
+    phases: Sequence[Phase]
+
+
+class DeclaresWrites(Protocol):
+    """The full names of the fields that `step` may write, as in `sim.Phase`; `replay contracts` checks it."""
+
+    writes: Iterable[str] | None
+
+
+class MarksWrites(Protocol):
+    """True: each write to the state is marked, with `State.mark` or `State.set`."""
+
+    marks_writes: bool
+
+
+class HasOrigin(Protocol):
+    """A `sim.Origin`: the registered world, its version and its configuration, to build the simulation again."""
+
+    origin: Any
+
+
+class HasLevel(Protocol):
+    """How exactly a load restores the simulation: `"exact"` (as without it), `"canonical"` or `"inputs_only"`."""
+
+    level: str
+
+
+class AfterRestore(Protocol):
+    """Called after the state was replaced from outside: make again what the next step derives from it."""
+
+    def after_restore(self) -> None:
+        """Take over the state."""
+
+
+class HasTelemetry(Protocol):
+    """The figures of the present tick by name, whole numbers or decimals; the same names at each tick."""
+
+    def telemetry(self) -> Mapping[str, int | float]:
+        """The figures."""
+
+
+class EmitsEvents(Protocol):
+    """What happened in the step just made: dicts of plain data, `"kind"` among the keys. No later step reads them."""
+
+    def events(self) -> Sequence[dict[str, Any]]:
+        """The events, in order."""
+
+
+class EventsOnRequest(Protocol):
+    """False at first: events cost time, and are collected only after it was set to True, before the step."""
+
+    events_wanted: bool
+
+
+class CanEnd(Protocol):
+    """Why the run is over as of the present tick, as a short name and a sentence; None while it is not."""
+
+    def ended(self) -> tuple[str, str] | None:
+        """The reason."""
+
+
+class HasScenario(Protocol):
+    """The scenario around the simulation, as plain data. A scenario sets it; no simulation of yours needs it."""
+
+    scenario: Mapping[str, Any]
+
+
+class HasAdapter(Protocol):
+    """What an adapter writes into META: its name, what it captured and what it did not. Adapters have it."""
+
+    adapter: dict[str, Any]
+
+
+class CanRehearse(Protocol):
+    """Steps a copy before anything is recorded, to find early what cannot be captured. Adapters have it."""
+
+    def rehearse(self) -> None:
+        """Raise what would come up later."""
+
+
+# --- what a scenario asks of the world that it is around
+
+
+class HasProperties(Protocol):
+    """Functions by name, for a scenario's properties of kind `function`."""
+
+    properties: Mapping[str, Callable[[Any], str | None]]
+
+
+class HasRoles(Protocol):
+    """The names of those who send inputs or messages, in a fixed order."""
+
+    roles: Sequence[str]
+
+
+class AcceptsInputs(Protocol):
+    """True if the world takes an input of a role; others become events `invalid`."""
+
+    def accepts(self, item: Any, /) -> bool:
+        """Judge one input."""
+
+
+class HasSamples(Protocol):
+    """The figures of a role that a trace keeps, Q32.32 as integers (1.0 is 2**32)."""
+
+    def sample(self, role: str, /) -> Sequence[int]:
+        """The figures."""
+
+
+class HasLabels(Protocol):
+    """The labels of all messages; a scenario that names others is refused."""
+
+    labels: Collection[str]
+
+
+class HasSessions(Protocol):
+    """The number of sessions, numbered from 0; a scenario that names others is refused."""
+
+    sessions: int
+
+
+class HasChannels(Protocol):
+    """True if one role can send to the other; nothing is delivered where it is False."""
+
+    def has_channel(self, sender: str, receiver: str, /) -> bool:
+        """Judge one pair of roles."""
+
+
+class CountsBuffered(Protocol):
+    """The number of messages in buffers, by session."""
+
+    def buffered_by_session(self) -> dict[int, int]:
+        """The counts."""
+
+
+class HasDepths(Protocol):
+    """The number of protocol steps that are left, by session."""
+
+    def depths(self) -> dict[int, int]:
+        """The counts."""
+
+
+class HasConcurrency(Protocol):
+    """The number of roles that one round advances."""
+
+    concurrency: int
+
+
+class ChoosesPolicy(Protocol):
+    """Makes the world's scheduler follow a policy, by name; raises ConfigError for one that it cannot follow."""
+
+    def choose_policy(self, policy: str, /) -> None:
+        """Follow the policy."""
+
+
+class ReportsProgress(Protocol):
+    """The progress of the roles, as plain data, for the result of a scenario."""
+
+    def progress(self) -> Any:
+        """The progress as of the present tick."""
+
+
+RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
+    HasPhases,
+    DeclaresWrites,
+    MarksWrites,
+    HasOrigin,
+    HasLevel,
+    AfterRestore,
+    HasTelemetry,
+    EmitsEvents,
+    EventsOnRequest,
+    CanEnd,
+    HasScenario,
+    HasAdapter,
+    CanRehearse,
+)
+SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
+    HasProperties,
+    HasRoles,
+    AcceptsInputs,
+    HasSamples,
+    HasLabels,
+    HasSessions,
+    HasChannels,
+    CountsBuffered,
+    HasDepths,
+    HasConcurrency,
+    ChoosesPolicy,
+    ReportsProgress,
+)
+
+
+def _member_of(kind: Callable[..., Any]) -> str:
+    (name,) = (*kind.__annotations__, *(name for name in vars(kind) if not name.startswith("_")))  # Invariant 1
+    return name
+
+
+_MEMBERS = {kind: _member_of(kind) for kind in (*RECORDING_HOOKS, *SCENARIO_HOOKS)}
+_METHODS = frozenset(kind for kind, name in _MEMBERS.items() if name in vars(kind))
+
+
+def hook(simulation: object, kind: Callable[..., _H]) -> _H | None:
+    """The simulation itself as something that has the member, or None if it has not (invariant 2).
+
+    kind: one of the Protocols above. Only the object itself is asked, not what it is around: of a simulation with save
+    and load, ask ``inner_of(simulation)``, which is the user's own object.
+    """
+    member = getattr(simulation, _MEMBERS[kind], None)
+    if member is None or (kind in _METHODS and not callable(member)):
+        return None
+    return cast("_H", simulation)
+
+
+def member_name(kind: Callable[..., Any]) -> str:
+    """The name of the one member of a Protocol."""
+    return _MEMBERS[kind]
+
+
+def marks_its_writes(simulation: object) -> bool:
+    """Return True if all writes of the simulation to its state are marked."""
+    found = hook(simulation, MarksWrites)
+    return found is not None and bool(found.marks_writes)
+
+
+def ensure_hooks(simulation: object, kinds: Iterable[Callable[..., Any]] = RECORDING_HOOKS) -> None:
+    """Refuse optional methods that cannot be called as they will be, before anything depends on them.
+
+    An attribute ``events`` that is no method is the simulation's own. Other values are checked where they are used.
+    Raises TypeError, naming the member.
+    """
+    for kind in kinds:
+        name = _MEMBERS[kind]
+        member = getattr(simulation, name, None)
+        if member is None or kind not in _METHODS:
+            continue
+        parameters = list(inspect.signature(vars(kind)[name]).parameters)[1:]
+        called = f"{name}({', '.join(parameters)})"
+        if not callable(member):
+            if kind is EmitsEvents:
+                continue
+            raise TypeError(
+                f"{type(simulation).__name__}.{name}: expected a method, called as {called}, "
+                f"got {type(member).__name__}; rename the attribute if it is something else"
+            )
+        try:
+            signature = inspect.signature(member)
+        except (TypeError, ValueError):
+            continue  # Some methods of extension modules do not tell their parameters.
+        try:
+            signature.bind(*parameters)
+        except TypeError as error:
+            raise TypeError(
+                f"{type(simulation).__name__}.{name}: expected a method that can be called as {called}, "
+                f"got {name}{signature}: {error}"
+            ) from None
+
+
+def hook_table(kinds: Iterable[Callable[..., Any]]) -> list[str]:
+    """The rows of the table in docs/record.md: member, Protocol, meaning."""
+    rows = ["| member | `sim.kernel.hooks` | meaning |", "|---|---|---|"]
+    for kind in kinds:
+        name = _MEMBERS[kind]
+        if kind in _METHODS:
+            name += f"({', '.join(list(inspect.signature(vars(kind)[name]).parameters)[1:])})"
+        meaning = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
+        rows.append(f"| `{name}` | `{kind.__name__}` | {meaning} |")
+    return rows
