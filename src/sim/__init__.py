@@ -1,7 +1,7 @@
 """Simulations as states with one step: what a world is made of. The recorder and the replayer build on this."""
 
+from sim.kernel.arithmetic.counter_rng import KeyedRandom, RandomStream
 from sim.kernel.changes.row_changes import UnmarkedWriteError
-from sim.kernel.counter_rng import KeyedRandom, RandomStream
 from sim.kernel.hooks import Phase
 from sim.kernel.registry import ConfigError, Origin, UnknownWorldError, World, find_world, world_names
 from sim.kernel.schema import Blob, Field, Schema, Table

@@ -16,7 +16,7 @@ from typing import Any
 from waiting import wait_until
 
 from sim import Field, Schema, State
-from sim.kernel.counter_rng import KeyedRandom
+from sim.kernel.arithmetic.counter_rng import KeyedRandom
 from sim.kernel.registry import Config, ConfigError, Origin, World
 
 PLAYERS = ("left", "right")

@@ -22,7 +22,7 @@ from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import Files
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
-from sim.kernel.counter_rng import GENERATOR_NAME
+from sim.kernel.arithmetic.counter_rng import GENERATOR_NAME
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.hooks import HasAdapter, HasOrigin, HasScenario, hook

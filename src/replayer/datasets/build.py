@@ -24,10 +24,11 @@ from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, write_file
 from recorder.storage.atomic_folder import publish_folder
 from replayer.datasets.manifest import MANIFEST, described_file
 from replayer.datasets.plan import DatasetPart, TapeInput
-from replayer.datasets.records import BATCH_ROWS, column_forms, read_rows
-from replayer.datasets.request import ExtractionError
+from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.rows.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.stores.store_formats import Store
-from replayer.datasets.worker import RECORDS, FileRecord, PartRecord, Task
+from replayer.datasets.task import Task
+from replayer.datasets.worker import FileRecord, PartRecord
 from replayer.playback.sampled_states import Missing
 
 UNFINISHED_SUFFIX = ".unfinished"

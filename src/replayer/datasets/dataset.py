@@ -19,9 +19,9 @@ from pyarrow import ipc
 
 from recorder.errors import RecordingError
 from recorder.text import counted
-from replayer.datasets.columns import Shape
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST
 from replayer.datasets.request import ExtractionError
+from replayer.datasets.rows.columns import Shape
 from replayer.datasets.table import Columns, DatasetTable
 
 SHOWN = 3  # Files that differ.

@@ -13,7 +13,6 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.fork_pool import run_forked
 from replayer.datasets.build import Building, assembled, table_of, versions, write_record_tables
 from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
-from replayer.datasets.pairs import RAW, is_raw
 from replayer.datasets.plan import (
     DatasetPart,
     InspectedTapes,
@@ -23,9 +22,11 @@ from replayer.datasets.plan import (
     inspect_tapes,
     make_parts,
 )
-from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.request import RECORDS, ExtractionError, Request
+from replayer.datasets.rows.pairs import RAW, is_raw
 from replayer.datasets.stores.store_formats import Store, find_store
-from replayer.datasets.worker import RECORDS, PartRecord, Task, do_part
+from replayer.datasets.task import Task
+from replayer.datasets.worker import PartRecord, do_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
 from replayer.status import STATUS_CODES, worst_code

@@ -13,15 +13,16 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from replayer.datasets.columns import Block, shape_of
 from replayer.datasets.dataset import ensure_known
 from replayer.datasets.plan import DatasetPart, open_source
-from replayer.datasets.records import BATCH_ROWS, Row, column_forms
-from replayer.datasets.request import ExtractionError
-from replayer.datasets.states import long_tables
+from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.rows.columns import Block, shape_of
+from replayer.datasets.rows.records import BATCH_ROWS, Row, column_forms
+from replayer.datasets.rows.states import long_tables
 from replayer.datasets.stores.arrow_files import records_schema, records_to_arrow, to_arrow
 from replayer.datasets.table import Columns, DatasetTable
-from replayer.datasets.worker import RECORDS, Losses, Task, rows_of_part
+from replayer.datasets.task import Task
+from replayer.datasets.worker import Losses, rows_of_part
 from replayer.playback.make_simulation import make_simulation
 from replayer.value_text import tick_range
 

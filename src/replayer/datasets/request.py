@@ -11,6 +11,7 @@ import attrs
 from recorder.errors import RecordingError
 
 TABLES = ("states", "pairs", "actions", "events")
+RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are.
 MODES = ("all", "inputs", "winners", "balanced")
 
 _RANGE = re.compile(r"(-?\d+)?\.\.(-?\d+)?")

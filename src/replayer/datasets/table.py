@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replayer.datasets.columns import Array, Lists, Shape
 from replayer.datasets.request import ExtractionError
+from replayer.datasets.rows.columns import Array, Lists, Shape
 
 Batches = Callable[[Sequence[str] | None], Iterator[pa.RecordBatch]]  # Of these columns; of all for None.
 

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,14 +17,14 @@ import attrs
 
 from recorder.errors import RecordingError
 from recorder.storage.atomic_file import PART_SUFFIX, publish_file
-from replayer.datasets.columns import Block, shape_of
-from replayer.datasets.pairs import Pairs
-from replayer.datasets.plan import OUTCOMES, DatasetPart, TapeInput, open_source
-from replayer.datasets.records import Row
-from replayer.datasets.request import Request
-from replayer.datasets.states import AGENT, RUN, StateCells, StateRows, Vocabulary
+from replayer.datasets.plan import DatasetPart, TapeInput, open_source
+from replayer.datasets.rows.columns import Block, shape_of
+from replayer.datasets.rows.pairs import Pairs
+from replayer.datasets.rows.records import Row
+from replayer.datasets.rows.states import AGENT, RUN, StateCells, StateRows
+from replayer.datasets.task import Task
 from replayer.playback.cursor import Cursor
-from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.make_simulation import make_simulation
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.tape.tape import Tape
@@ -33,35 +33,6 @@ from sim.kernel.registry import Readable
 
 BUFFER_BYTES = 32 << 20  # Rows are written when so much is collected: a row group; memory does not grow with a part.
 _ACTION_BYTES = 1 << 10  # An input as a dictionary.
-RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are.
-
-
-@attrs.frozen
-class Task:
-    """What all workers have in common.
-
-    Attributes:
-        sources: the tapes. request: what is wanted. tables: which tables.
-        agents: of each source. encodings: of actions in pairs.
-        factory: of the user's simulation; None for registered worlds.
-        format: of the files, see arrow_files.py. folder: where they go.
-    """
-
-    sources: Sequence[TapeInput]
-    request: Request
-    tables: tuple[str, ...]
-    agents: Sequence[tuple[str, ...]]
-    encodings: tuple[str, ...]
-    factory: Factory | None
-    format: str
-    folder: Path
-
-    def labels(self) -> Vocabulary:
-        """All texts of the columns that hold texts."""
-        reasons = dict.fromkeys(["", *(source.reason for source in self.sources)])
-        agents = dict.fromkeys(agent for own in self.agents for agent in own)
-        runs = dict.fromkeys(source.run for source in self.sources)
-        return {RUN: tuple(runs), AGENT: tuple(agents), "reason": tuple(reasons), "outcome": OUTCOMES}
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from replayer.desync.finding import Finding
-from sim.kernel.counter_rng import ENTITY_MAX
+from sim.kernel.arithmetic.counter_rng import ENTITY_MAX
 from sim.kernel.schema import Blob, Field
 from sim.kernel.state import Snapshot
 

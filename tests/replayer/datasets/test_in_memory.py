@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replayer.datasets.states import _Collected
+from replayer.datasets.rows.states import _Collected
 
 DTYPES = ["<i4", "<f8", "<i8", "<u2", "?"]
 

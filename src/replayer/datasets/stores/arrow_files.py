@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replayer.datasets.columns import Block, Column, Labels, Lists
-from replayer.datasets.records import as_form
+from replayer.datasets.rows.columns import Block, Column, Labels, Lists
+from replayer.datasets.rows.records import as_form
 
 pa.array(np.zeros(1))  # With its first array pyarrow imports pandas, if it is there: once here, not in each worker.
 

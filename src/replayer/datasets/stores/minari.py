@@ -24,14 +24,14 @@ import numpy as np
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
-from replayer.datasets.columns import Array, Shape
 from replayer.datasets.dataset import file_table
 from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.states import AGENT, RUN, TICK
+from replayer.datasets.rows.columns import Array, Shape
+from replayer.datasets.rows.states import AGENT, RUN, TICK
 from replayer.datasets.table import DatasetTable, values_of
-from replayer.datasets.worker import Task
+from replayer.datasets.task import Task
 
 DATA_FORMAT = "hdf5"
 OBSERVED, DONE, WORTH, THEN = "obs.", "action.", "reward.", "next."

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from replayer.datasets.manifest import Tables
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.worker import Task
+from replayer.datasets.task import Task
 from sim.extras import missing_package
 
 FileFormat = Literal["parquet", "arrow", "zarr", "minari"]

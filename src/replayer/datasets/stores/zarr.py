@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 import zarr
 from zarr.codecs import ZstdCodec
 
-from replayer.datasets.columns import Array, Lists, Shape
 from replayer.datasets.dataset import file_table
 from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
-from replayer.datasets.request import ExtractionError
+from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.rows.columns import Array, Lists, Shape
 from replayer.datasets.table import DatasetTable, values_of
-from replayer.datasets.worker import RECORDS, Task
+from replayer.datasets.task import Task
 
 STORE = "data.zarr"
 CHUNK_BYTES = 1 << 20  # What is read at once; a reader of few rows does not want more.

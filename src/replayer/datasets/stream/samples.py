@@ -20,12 +20,13 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from replayer.datasets.columns import Block, Shape, shape_of
 from replayer.datasets.extract import list_tapes, make_task
 from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts, open_source
 from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.rows.columns import Block, Shape, shape_of
 from replayer.datasets.stream.shuffle_buffer import Chunk, ShuffleBuffer, cut, in_batches, row_count, to_chunk
-from replayer.datasets.worker import Losses, Task, rows_of_part
+from replayer.datasets.task import Task
+from replayer.datasets.worker import Losses, rows_of_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from replayer.datasets.columns import Block, Labels, Lists
+from replayer.datasets.rows.columns import Block, Labels, Lists
 
 Array = npt.NDArray[Any]
 Chunk = Mapping[str, "Array | list[Array]"]  # Columns of equally many rows; a list where arrays differ in length.

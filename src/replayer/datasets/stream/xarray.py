@@ -24,7 +24,7 @@ from xarray.core import indexing
 from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.blocks.file_header import MAGIC
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.states import chosen_slots
+from replayer.datasets.rows.states import chosen_slots
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline

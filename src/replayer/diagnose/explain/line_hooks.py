@@ -16,7 +16,6 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import recorder
-import replayer
 import sim.kernel
 from sim.kernel.simulation import ArenaOfSaved, Simulation
 
@@ -39,7 +38,8 @@ class OwnCode:
     def __init__(self, simulation: Simulation) -> None:
         paths = sysconfig.get_paths()
         others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-        ours = [str(Path(package.__file__ or "").parent) for package in (recorder, replayer, sim.kernel)]
+        replayer = Path(__file__).parents[2]  # Not imported: the package's names lead to every room above this one.
+        ours = [str(Path(package.__file__ or "").parent) for package in (recorder, sim.kernel)] + [str(replayer)]
         self._others = tuple(f"{folder}/" for folder in [*others, *ours])
         inner = simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation
         self._own = _root_of(type(inner).__module__)

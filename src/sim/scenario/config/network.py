@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import attrs
 
-from sim.kernel.fixed_point import ONE
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.adversary import AdversaryTrigger
 from sim.scenario.config.keys import TICKS_MAX, Chance, Milliseconds, check_keys, check_name

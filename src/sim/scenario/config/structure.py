@@ -14,7 +14,7 @@ import cattrs
 from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
 from cattrs.gen import make_dict_structure_fn, override
 
-from sim.kernel.fixed_point import PLACES, from_number
+from sim.kernel.arithmetic.fixed_point import PLACES, from_number
 from sim.kernel.registry import ConfigError
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from sim.kernel.counter_rng import KeyedRandom
+from sim.kernel.arithmetic.counter_rng import KeyedRandom
 
 CHANCE_ONE = 1 << 32  # A chance of 1; a draw is one 32-bit word.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import ONE, PLACES, to_number
+from sim.kernel.arithmetic.fixed_point import ONE, PLACES, to_number
 from sim.kernel.hooks import Phase
 from sim.kernel.messages import Event
 from sim.kernel.registry import Config, Origin

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import to_number
+from sim.kernel.arithmetic.fixed_point import to_number
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig
 from sim.worlds.meadow.model.layout import HeadLoss, LossCause

@@ -17,10 +17,10 @@ import replayer
 from recorder import RecordingError
 from replayer.datasets import plan
 from replayer.datasets import worker as work
-from replayer.datasets.columns import Lists
 from replayer.datasets.dataset import DatasetError
 from replayer.datasets.in_memory import ExtractionWarning
 from replayer.datasets.request import ExtractionError
+from replayer.datasets.rows.columns import Lists
 from sim import RandomStream
 
 from oracle.command_lines import files

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.kernel.changes.row_changes import AuditedChanges
-from sim.kernel.fixed_point import ONE
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 

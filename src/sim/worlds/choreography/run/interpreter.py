@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sim.kernel.counter_rng import KeyedRandom, scale_words
+from sim.kernel.arithmetic.counter_rng import KeyedRandom, scale_words
 from sim.kernel.messages import Event, Message
 from sim.kernel.state import State
 from sim.worlds.choreography.config import ChoreographyConfig

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import attrs
 
-from sim.kernel.fixed_point import ONE
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.structure import Decimal, Whole, structure
 from sim.worlds.meadow.config.conditions import DEPTH_MAX, Condition

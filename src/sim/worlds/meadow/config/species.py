@@ -6,7 +6,7 @@ from typing import Annotated
 
 import attrs
 
-from sim.kernel.fixed_point import ONE
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.structure import Decimal, Whole
 

@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.counter_rng import KeyedRandom
-from sim.kernel.fixed_point import ONE, multiply
+from sim.kernel.arithmetic.counter_rng import KeyedRandom
+from sim.kernel.arithmetic.fixed_point import ONE, multiply
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig, Player
 from sim.worlds.meadow.model.dispersal import SeedRings

@@ -14,8 +14,8 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.counter_rng import Words, scale_words
-from sim.kernel.fixed_point import ONE, PLACES
+from sim.kernel.arithmetic.counter_rng import Words, scale_words
+from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.kernel.state import State
 
 Cells = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import to_number
+from sim.kernel.arithmetic.fixed_point import to_number
 from sim.kernel.messages import Event
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig

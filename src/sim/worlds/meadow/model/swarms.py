@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from sim.kernel.counter_rng import scale_words
+from sim.kernel.arithmetic.counter_rng import scale_words
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import Grid
 from sim.worlds.meadow.model.context import PhaseContext

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.kernel.fixed_point import ONE, PLACES
+from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.loops import spread_at_edge, spread_over
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.kernel.fixed_point import ONE
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.kernel.state import State
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.dispersal import wind_shift

@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import ONE, PLACES, multiply
+from sim.kernel.arithmetic.fixed_point import ONE, PLACES, multiply
 from sim.kernel.state import State
 from sim.worlds.meadow.config.conditions import CONCENTRATION_MAX
 from sim.worlds.meadow.model.context import PhaseContext, Values

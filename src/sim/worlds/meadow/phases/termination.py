@@ -6,7 +6,7 @@ also when a run is gone on with: so it is the command that ends a run by Z1.
 
 from __future__ import annotations
 
-from sim.kernel.fixed_point import to_number
+from sim.kernel.arithmetic.fixed_point import to_number
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig, Termination
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.kernel.fixed_point import ONE, PLACES
+from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.layout import Parameter
 from sim.worlds.meadow.model.loops import spread_signal

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.kernel.counter_rng import KeyedRandom, scale_words
+from sim.kernel.arithmetic.counter_rng import KeyedRandom, scale_words
 from sim.kernel.registry import Config, ConfigError, PlayerSource
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig, Player, read_config

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.fixed_point import to_number
+from sim.kernel.arithmetic.fixed_point import to_number
 from sim.kernel.registry import Config, ConfigError, EncodeActions, Observe, Readable, ReadActions, Reward, Seen
 from sim.worlds.meadow.config.meadow import MeadowConfig, read_config
 from sim.worlds.meadow.model.table_rows import Rows, rows_by_id

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.kernel.fixed_point import ONE
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.worlds.meadow import WORLD, Meadow
 
 from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sim.kernel.fixed_point import ONE
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.worlds.meadow import Meadow
 from sim.worlds.meadow.model.dispersal import ring, wind_shift
 from sim.worlds.meadow.model.layers import rebuild, visible_energy, write_energy

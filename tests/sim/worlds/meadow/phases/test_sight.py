@@ -10,8 +10,8 @@ import numpy.typing as npt
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from sim.kernel.arithmetic.fixed_point import ONE
 from sim.kernel.changes.row_changes import MarkedChanges, ScannedChanges
-from sim.kernel.fixed_point import ONE
 from sim.worlds.meadow import Meadow
 from sim.worlds.meadow.config.meadow import Player
 from sim.worlds.meadow.players.view import FogView, look

@@ -9,11 +9,11 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from replayer.datasets.columns import Block, Rows
 from replayer.datasets.functions import Arrays, Setting
 from replayer.datasets.plan import TapeInput
 from replayer.datasets.request import ExtractionError, Request
-from replayer.datasets.states import AGENT, RUN, TICK, Vocabulary, chosen_slots
+from replayer.datasets.rows.columns import Block, Rows
+from replayer.datasets.rows.states import AGENT, RUN, TICK, Vocabulary, chosen_slots
 from sim.kernel.registry import Readable, ReadActions, Reward
 from sim.kernel.state import Snapshot, State
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from replayer.datasets.columns import Block, Column, Labels, Rows
 from replayer.datasets.request import ExtractionError
+from replayer.datasets.rows.columns import Block, Column, Labels, Rows
 from replayer.tape.fields import shown_slots
 from sim.kernel.schema import Layout, Slot
 from sim.kernel.state import State

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.kernel.fixed_point import ONE, from_number, multiply, to_number
+from sim.kernel.arithmetic.fixed_point import ONE, from_number, multiply, to_number
 
 
 @pytest.mark.parametrize(

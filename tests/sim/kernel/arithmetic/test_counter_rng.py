@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim import Field, KeyedRandom, RandomStream, Schema, State
-from sim.kernel.counter_rng import ENTITY_MAX, GENERATOR_NAME, RANGE_MAX, philox_words, scale_words
+from sim.kernel.arithmetic.counter_rng import ENTITY_MAX, GENERATOR_NAME, RANGE_MAX, philox_words, scale_words
 
 from sim_strategies import philox_block
 

@@ -1,0 +1,41 @@
+"""The task of an extraction: all that its workers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from replayer.datasets.plan import OUTCOMES, TapeInput
+from replayer.datasets.request import Request
+from replayer.datasets.rows.states import AGENT, RUN, Vocabulary
+from replayer.playback.make_simulation import Factory
+
+
+@attrs.frozen
+class Task:
+    """What all workers have in common.
+
+    Attributes:
+        sources: the tapes. request: what is wanted. tables: which tables.
+        agents: of each source. encodings: of actions in pairs.
+        factory: of the user's simulation; None for registered worlds.
+        format: of the files, see arrow_files.py. folder: where they go.
+    """
+
+    sources: Sequence[TapeInput]
+    request: Request
+    tables: tuple[str, ...]
+    agents: Sequence[tuple[str, ...]]
+    encodings: tuple[str, ...]
+    factory: Factory | None
+    format: str
+    folder: Path
+
+    def labels(self) -> Vocabulary:
+        """All texts of the columns that hold texts."""
+        reasons = dict.fromkeys(["", *(source.reason for source in self.sources)])
+        agents = dict.fromkeys(agent for own in self.agents for agent in own)
+        runs = dict.fromkeys(source.run for source in self.sources)
+        return {RUN: tuple(runs), AGENT: tuple(agents), "reason": tuple(reasons), "outcome": OUTCOMES}
