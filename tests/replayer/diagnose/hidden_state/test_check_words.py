@@ -17,7 +17,7 @@ from small_worlds import Walkers
 def test_a_tape_is_no_scenario_and_said_to_be_a_tape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Whole or with a damaged beginning; what is neither a tape nor a scenario is still told to be no TOML."""
+    """Whole or with a damaged beginning; what is neither a tape nor a scenario is reported as not valid TOML."""
     monkeypatch.chdir(tmp_path)
     with Recorder("run.tape", Walkers()) as tape:
         tape.step([[0, 1]])
@@ -28,4 +28,4 @@ def test_a_tape_is_no_scenario_and_said_to_be_a_tape(
         assert run(replayer.commands.main.main, f"check {name}") == 2
         assert_one_line(capsys.readouterr(), f"error: {name} is a tape: name the simulation itself")
     assert run(replayer.commands.main.main, "check noise") == 2
-    assert_one_line(capsys.readouterr(), "noise is no TOML")
+    assert_one_line(capsys.readouterr(), "noise is not valid TOML")

@@ -26,13 +26,13 @@ def flora(**changes: Any) -> dict[str, Any]:
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({"girth": 5}, f"girth: there is no such key; known: {TOP_KEYS}"),
-    ({"grid": {"width": 0, "height": 5}}, "grid.width: a whole number from 1 to 4096 was expected, found 0"),
-    ({"grid": {"width": 5, "height": 4097}}, "grid.height: a whole number from 1 to 4096 was expected, found 4097"),
+    ({"girth": 5}, f"girth: unknown key; known keys: {TOP_KEYS}"),
+    ({"grid": {"width": 0, "height": 5}}, "grid.width: expected an integer from 1 to 4096, got 0"),
+    ({"grid": {"width": 5, "height": 4097}}, "grid.height: expected an integer from 1 to 4096, got 4097"),
     ({"grid": {"width": 5}}, "grid.height: this key is missing"),
-    ({"grid": 5}, "grid: a table was expected"),
-    ({"seed": -1}, "seed: a whole number from 0 to 9223372036854775807 was expected, found -1"),
-    ({"seed": 1.5}, "seed: a whole number from 0 to 9223372036854775807 was expected, found 1.5"),
+    ({"grid": 5}, "grid: expected a table, got 5"),
+    ({"seed": -1}, "seed: expected an integer from 0 to 9223372036854775807, got -1"),
+    ({"seed": 1.5}, "seed: expected an integer from 0 to 9223372036854775807, got 1.5"),
     ({"flora": []}, "flora: 1 to 16 species were expected, found 0"),
     ({"flora": [idle_flora(f"f{i}") for i in range(17)]}, "flora: 1 to 16 species were expected, found 17"),
     ({"flora": [idle_flora("a"), idle_flora("a")]}, "flora: two species have the same name"),
@@ -42,11 +42,11 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         flora(max_energy=1_000_001),
-        "flora[0].max_energy: a decimal number from 0 to 1000000 was expected, found 1000001",
+        "flora[0].max_energy: expected a decimal number from 0 to 1000000, got 1000001",
     ),
-    (flora(growth_percent="2"), "flora[0].growth_percent: a decimal number from 0 to 1000 was expected, found '2'"),
-    (flora(name=5), "flora[0].name: text was expected, found 5"),
-    (flora(seed_distance_min=0), "flora[0].seed_distance_min: a whole number from 1 to 64 was expected, found 0"),
+    (flora(growth_percent="2"), "flora[0].growth_percent: expected a decimal number from 0 to 1000, got '2'"),
+    (flora(name=5), "flora[0].name: expected text, got 5"),
+    (flora(seed_distance_min=0), "flora[0].seed_distance_min: expected an integer from 1 to 64, got 0"),
     (flora(seed_distance_min=4), "flora[0].seed_distance_min: at most seed_distance_max was expected"),
     (flora(base_energy=21), "flora[0].base_energy: a value from survival_threshold to max_energy was expected"),
     (flora(base_energy=3.75), "flora[0].base_energy: a value from survival_threshold to max_energy was expected"),
@@ -62,8 +62,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         {"herbivores": [SHEEP]},
         "diet: 1 rows (herbivores) of 1 values (flora) were expected, found 0 rows of no values",
     ),
-    ({"herbivores": [SHEEP], "diet": [[1]]}, "diet[0][0]: true or false was expected, found 1"),
-    ({"links": {"interval": 0}}, "links.interval: a whole number from 1 to 1099511627776 was expected, found 0"),
+    ({"herbivores": [SHEEP], "diet": [[1]]}, "diet[0][0]: expected true or false, got 1"),
+    ({"links": {"interval": 0}}, "links.interval: expected an integer from 1 to 1099511627776, got 0"),
     ({"plants": [{"species": "oak", "count": 1}]}, "plants[0].species: one of moss was expected, found 'oak'"),
     ({"plants": [{"species": "moss"}]}, "plants[0]: either x and y or count was expected"),
     ({"plants": [{"species": "moss", "x": 1}]}, "plants[0]: either x and y or count was expected"),
@@ -83,7 +83,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"inputs": [RELEASE]}, "inputs[0].species: one of no species was expected, found 'sheep'"),
     (
         {"inputs": [{"kind": "hail", "tick": 1}]},
-        "inputs[0].kind: one of plant, release, wind, gust, drought, cull, set was expected, found 'hail'",
+        "inputs[0].kind: expected one of plant, release, wind, gust, drought, cull, set, got 'hail'",
     ),
     (
         {"inputs": [{"kind": "wind", "tick": 1, "east": 1, "south": 1, "x": 1}]},
@@ -95,7 +95,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"inputs": [{"kind": "wind", "tick": 0, "east": 1, "south": 1}]},
-        "inputs[0].tick: a whole number from 1 to 1099511627776 was expected, found 0",
+        "inputs[0].tick: expected an integer from 1 to 1099511627776, got 0",
     ),
     (
         {"herbivores": [SHEEP], "diet": [[True]], "inputs": [{**RELEASE, "x": 6}]},
