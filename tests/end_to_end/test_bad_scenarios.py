@@ -66,7 +66,7 @@ MORE_FLORA = "".join(
             "triggers[0].when.herbivore: one of snail was expected, found 'slug'",
         ),
         (", heads = 2", "", "triggers[0].when.heads: this key is missing"),
-        ('kind = "signal"', 'kind = "smell"', "substances[0].kind: expected one of signal, toxin, got 'smell'"),
+        ('kind = "signal"', 'kind = "smell"', "substances[0].kind: one of signal, toxin was expected, found 'smell'"),
         ('kind = "signal"', 'kind = "signal"\nlethality = 1', "substances[0].lethality: only a toxin has this key"),
         ("[grid]", "[gird]\n[grid]", "gird: unknown key; known keys: grid, flora"),
     ],

@@ -180,7 +180,7 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("batch", "name at least one scenario"),
         ("batch nothing", "nothing is neither a scenario file nor a shipped scenario"),
-        ("batch tiny.toml --seeds x", "a whole number from 0"),
+        ("batch tiny.toml --seeds x", "expected an integer from 0"),
         ("batch tiny.toml -o runs --player snail=no", "one of idle, random, greedy was expected"),
         ("sweep tiny.toml", "axis"),
         ("sweep tiny.toml --axis seed", "PATH=VALUES was expected"),

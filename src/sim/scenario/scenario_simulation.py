@@ -309,7 +309,7 @@ class ScenarioSimulation:
                 self._packed[name] = packed
 
     def after_restore(self) -> None:
-        """Load all parts from the state that was restored."""
+        """Read the state of all parts again, after a restore."""
         after = hook(self.inner, AfterRestore)
         if after is not None:
             after.after_restore()

@@ -83,7 +83,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"inputs": [RELEASE]}, "inputs[0].species: one of no species was expected, found 'sheep'"),
     (
         {"inputs": [{"kind": "hail", "tick": 1}]},
-        "inputs[0].kind: expected one of plant, release, wind, gust, drought, cull, set, got 'hail'",
+        "inputs[0].kind: one of plant, release, wind, gust, drought, cull, set was expected, found 'hail'",
     ),
     (
         {"inputs": [{"kind": "wind", "tick": 1, "east": 1, "south": 1, "x": 1}]},
