@@ -131,7 +131,7 @@ def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
         print("  the states are laid out differently")
     else:
         print(
-            f"  {len(result.blocks)} of {result.block_count} blocks differ, result in {counted(result.exchanges, 'exchange')}"
+            f"  {len(result.blocks)} of {result.block_count} blocks differ, found in {counted(result.exchanges, 'exchange')}"
         )
     for difference in result.differences:
         for line in difference_lines(difference, SIDES)[:3]:
