@@ -19,6 +19,7 @@ import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.factory_spec import load_factory
+from recorder.processes.interpreter import begin_as_python
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
@@ -32,6 +33,7 @@ from sim.kernel.state import Snapshot
 
 def main(arguments: Sequence[str]) -> int:
     """Run the process; the exit code is 0 if a result was printed."""
+    begin_as_python()
     path, sim, *tick = arguments
     # The prints of a user's simulation go to stderr: stdout holds the one object and nothing else.
     stdout = os.dup(1)

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import attrs
 
+from recorder.processes.interpreter import PythonProcess, end_all, finish, module_program, start_python
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import (
     BLAS_KERNEL,
@@ -239,7 +240,7 @@ class _Runner:
 
     def __init__(self, path: Path, sim: str | None) -> None:
         self._arguments = [str(path), sim or ""]
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[PythonProcess] = set()
         self._ended = False
         self._field_hashes: dict[int, dict[str, str]] = {}
 
@@ -302,42 +303,29 @@ class _Runner:
     def end(self) -> None:
         """End the running processes: by an interrupt first, after which a process can end its own workers."""
         self._ended = True
-        for process in list(self._running):
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(_INTERRUPT_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        end_all(list(self._running), _INTERRUPT_TIMEOUT_S)
 
     def _run(self, cell: Cell, *more: str) -> tuple[int, dict[str, Any] | None, str]:
         """Return the exit code, the facts that the process printed or None, and its last line on stderr."""
         if self._ended:
             raise RuntimeError("the certification was stopped")
-        environment = dict(os.environ)
-        for name, value in cell.changes.items():
-            environment.pop(name, None)
-            if value is not None:
-                environment[name] = value
-        command = [cell.python, "-P", "-m", "replayer.diagnose.certify.cell_process", *self._arguments, *more]
+        program = module_program("replayer.diagnose.certify.cell_process", [*self._arguments, *more])
         try:
-            process = subprocess.Popen(  # noqa: S603 - our own module; the interpreter is the user's choice
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+            process = start_python(program, interpreter=cell.python, environment=cell.changes, stdin=subprocess.DEVNULL)
         except OSError as error:
             return 127, None, f"{cell.python}: {error.strerror}"
         self._running.add(process)
         if self._ended:
             process.kill()  # It was stopped while this process was being started.
         try:
-            out, errors = process.communicate()
+            finished = finish(process)
         finally:
             self._running.discard(process)
-        lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
         try:
-            facts = json.loads(out) if process.returncode == 0 else None
+            facts = json.loads(finished.output) if finished.exit_code == 0 else None
         except ValueError:
             facts = None
-        return process.returncode, facts, lines[-1].strip() if lines else "it printed no message"
+        return finished.exit_code, facts, finished.last_words or "it printed no message"
 
 
 def _died(cell: Cell, code: int, last_line: str, seconds: float) -> CellReport:

@@ -19,6 +19,7 @@ import msgpack
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.fork_call import in_a_copy
+from recorder.processes.interpreter import begin_as_python
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step
@@ -35,6 +36,7 @@ RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 
 def main() -> None:
     """Do the job in the file that is named on stdin; the result is written to that name with .result appended."""
+    begin_as_python()
     job_path = sys.stdin.readline().rstrip("\n")
     if not job_path:
         return  # The parent process has no job.
@@ -161,3 +163,7 @@ def _phases(cursor: Cursor, before: Snapshot, step: TracedStep) -> list[PhaseSte
 
     watched = in_a_copy(watch)
     return [PhaseStep(*parts) for parts in watched["phases"]] if watched["hash"] == step.state.hash() else []
+
+
+if __name__ == "__main__":
+    main()
