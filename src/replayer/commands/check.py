@@ -17,7 +17,7 @@ from recorder.factory_spec import load_factory
 from recorder.runs.input_source import read_inputs, read_plain_inputs
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import ensure_states, looks_like_a_tape
-from replayer.commands.check_adapter import foreign_check
+from replayer.commands.check_adapter import check_adapted
 from replayer.commands.options import Json
 from replayer.diagnose.hidden_state.report import report_facts, report_lines
 from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
@@ -71,14 +71,14 @@ def check(
         Print one JSON object.
     """
     if inputs is None and _is_factory(simulation):
-        foreign = foreign_check(simulation, _factory(simulation), ticks=ticks, seeds=seeds, as_json=as_json)
-        if foreign is not None:
-            return foreign
+        adapted = check_adapted(simulation, _factory(simulation), ticks=ticks, seeds=seeds, as_json=as_json)
+        if adapted is not None:
+            return adapted
     taped = inputs is not None and looks_like_a_tape(inputs)
     if inputs is not None and taped:
-        given = _taped_inputs(inputs, ticks)
-        ticks = min(ticks, max(given, default=1))
-    factory, inputs_of = _subject(simulation, inputs) if not taped else (_factory(simulation), given.get)
+        inputs_by_tick = _taped_inputs(inputs, ticks)
+        ticks = min(ticks, max(inputs_by_tick, default=1))
+    factory, inputs_of = _subject(simulation, inputs) if not taped else (_factory(simulation), inputs_by_tick.get)
     test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period)
     with progress_bar("checking", ticks, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
@@ -131,6 +131,6 @@ def _subject(simulation: str, inputs: Path | None) -> tuple[Callable[[], Any], C
     factory = _factory(simulation)
     if _is_factory(simulation):
         return factory, (read_plain_inputs(inputs) if inputs is not None else {}).get
-    scenario, given = _scenario(simulation), read_inputs(inputs) if inputs is not None else {}
+    scenario, inputs_by_tick = _scenario(simulation), read_inputs(inputs) if inputs is not None else {}
     scheduled = scenario.world.inputs(scenario.config)
-    return factory, lambda tick: scheduled(tick) + given.get(tick, [])
+    return factory, lambda tick: scheduled(tick) + inputs_by_tick.get(tick, [])

@@ -63,7 +63,7 @@ class LevelReport:
         return not self.violations
 
 
-def foreign_check(name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool) -> int | None:
+def check_adapted(name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool) -> int | None:
     """Check a simulation that an adapter makes, or that declares a level. Return the exit code; None for any other one.
 
     Returns None as well if making it fails. Raises UsageError if it cannot be captured, or its live run raises.

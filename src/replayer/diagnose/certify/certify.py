@@ -142,8 +142,8 @@ def certify(
         recorded = tape.meta.get("environment")
         recorded = recorded if isinstance(recorded, dict) else {}
         run_id, first_tick, last_tick = tape.run_id, tape.first_tick, tape.last_tick
-    here, present = describe_arithmetic(), present_cell(recorded)
-    cells = make_matrix(present, here, recorded, pythons=pythons, factors=factors, quick=quick)
+    present = present_cell(recorded)
+    cells = make_matrix(present, describe_arithmetic(), recorded, pythons=pythons, factors=factors, quick=quick)
     runner = _Runner(Path(path), sim)
     with ThreadPoolExecutor(jobs) as pool:
         try:

@@ -1,7 +1,7 @@
 """The environments that ``replay certify`` tries: one factor is changed at a time, all others stay as they are.
 
 A cell is one process. Factors are changed by environment variables, which are read when a process starts. A factor that
-cannot have an effect on this machine is marked here, as far as that is known before anything runs.
+cannot have an effect on this machine is marked here, if that is known before anything runs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def present_cell(recorded: Mapping[str, Any]) -> Cell:
 
 def make_matrix(
     present: Cell,
-    here: Arithmetic,
+    arithmetic: Arithmetic,
     recorded: Mapping[str, Any],
     *,
     pythons: Sequence[str] = (),
@@ -81,15 +81,15 @@ def make_matrix(
 ) -> list[Cell]:
     """Make the cells that change a factor, in the order in which they are shown.
 
-    here: the arithmetic of this process. factors: keys of FACTORS, all by default; pythons are always tried.
+    arithmetic: that of this process. factors: keys of FACTORS, all by default; pythons are always tried.
     quick: one level of each factor, the one that differs most.
     """
     chosen = [FACTORS[name] for name in factors] or list(FACTORS.values())
     cells_by_factor = {
         HASH_SEED: _hash_seed_cells(present, recorded, quick=quick),
-        SIMD: _simd_cells(here, recorded, quick=quick),
+        SIMD: _simd_cells(arithmetic, recorded, quick=quick),
         THREADS: _thread_cells(quick=quick),
-        BLAS_KERNEL: _kernel_cells(here, recorded, quick=quick),
+        BLAS_KERNEL: _kernel_cells(arithmetic, recorded, quick=quick),
     }
     cells: list[Cell] = []
     for factor in chosen:
@@ -117,7 +117,7 @@ def _hash_seed_cells(present: Cell, recorded: Mapping[str, Any], *, quick: bool)
     return [Cell(HASH_SEED, seed, {HASH_SEED_VARIABLE: seed}) for seed in dict.fromkeys([*seeds, seed])]
 
 
-def _simd_cells(here: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
+def _simd_cells(arithmetic: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
     """Make cells with all features, without those that an AVX2 machine lacks, with the baseline, and as recorded."""
     dispatched = dispatched_features()
     disabled_here = os.environ.get(SIMD_VARIABLE)
@@ -125,11 +125,11 @@ def _simd_cells(here: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -
     cells = []
     if not quick or disabled_here:
         cells.append(Cell(SIMD, "all features", {SIMD_VARIABLE: None}))
-    if wide and not disabled_here and not any(name.startswith(_WIDE) for name in here.simd):
+    if wide and not disabled_here and not any(name.startswith(_WIDE) for name in arithmetic.simd):
         cells.append(Cell(SIMD, "AVX-512", why_not="this processor has no AVX-512"))
     elif wide and not quick:
         cells.append(Cell(SIMD, "AVX2", {SIMD_VARIABLE: " ".join(wide)}))
-    if here.simd or disabled_here:
+    if arithmetic.simd or disabled_here:
         cells.append(Cell(SIMD, "baseline", {SIMD_VARIABLE: " ".join(dispatched)}))
     else:
         cells.append(Cell(SIMD, "baseline", why_not="NumPy uses no feature here that can be turned off"))
@@ -146,8 +146,8 @@ def _thread_cells(*, quick: bool) -> list[Cell]:
     return cells
 
 
-def _kernel_cells(here: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
-    if here.blas_kernel is None:
+def _kernel_cells(arithmetic: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
+    if arithmetic.blas_kernel is None:
         return [Cell(BLAS_KERNEL, "any", why_not="no OpenBLAS is loaded in this process")]
     flags = processor_flags()
     cells = []
@@ -158,7 +158,7 @@ def _kernel_cells(here: Arithmetic, recorded: Mapping[str, Any], *, quick: bool)
             why_not = f"this processor has no {flag.upper().replace('AVX512F', 'AVX-512')}"
         else:
             why_not = None
-        if kernel == here.blas_kernel and KERNEL_VARIABLE not in os.environ:
+        if kernel == arithmetic.blas_kernel and KERNEL_VARIABLE not in os.environ:
             cells.append(Cell(BLAS_KERNEL, kernel, {KERNEL_VARIABLE: None}))
         else:
             cells.append(Cell(BLAS_KERNEL, kernel, {KERNEL_VARIABLE: kernel}, why_not=why_not))

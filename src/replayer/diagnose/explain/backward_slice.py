@@ -78,17 +78,17 @@ class _BackwardSearch:
 
     def _parents(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """The values that an item reads and that differ already, with the origins of their differences."""
-        found = []
+        origins = []
         record = self._record(item)
         for name in self._reads(item):
             origin = self._alignment.origin(name, item)
             if origin is not None:
-                found.append((name, origin))
+                origins.append((name, origin))
         if record.kind == RESUME or self._group(item) != [item]:
-            found += self._returned(item)
-            if not [entry for entry in found if entry[1].kind != HIDDEN]:
-                found += self._inside(item)
-        return found
+            origins += self._returned(item)
+            if not [entry for entry in origins if entry[1].kind != HIDDEN]:
+                origins += self._inside(item)
+        return origins
 
     def _since(self, origin: ValueOrigin) -> list[tuple[str, ValueOrigin]]:
         """For a large value, which is not read after each line: the first difference since its last reading."""
@@ -127,12 +127,12 @@ class _BackwardSearch:
 
     def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """Returns from functions that the item's line called, if they returned different values."""
-        found = []
+        returns = []
         for place in self._below(item):
             record = self._record(place)
             if record.kind == RETURN and self._alignment.origin(f"f{record.frame}:return", place + 1) is not None:
-                found.append((f"f{record.frame}:return", ValueOrigin("here", place)))
-        return found
+                returns.append((f"f{record.frame}:return", ValueOrigin("here", place)))
+        return returns
 
     def _inside(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """The first item inside the calls that the line made where a value began to differ."""
@@ -156,8 +156,8 @@ class _BackwardSearch:
         record, statement = self._record(item), self._statement(item)
         group = [item]
         for place in range(item - 1, -1, -1):
-            here = self._items[place]
-            if here.first is None or here.second is None:
+            pair = self._items[place]
+            if pair.first is None or pair.second is None:
                 continue
             other = self._record(place)
             if other.frame != record.frame:
@@ -266,10 +266,10 @@ class _BackwardSearch:
 
     def _other_place(self, item: int) -> SourceLocation | None:
         """The line of the second version, if it differs from that of the first."""
-        here = self._items[item]
-        if here.second is None:
+        pair = self._items[item]
+        if pair.second is None:
             return None
-        first, second = self._record(item), self._alignment.second.records[here.second]
+        first, second = self._record(item), self._alignment.second.records[pair.second]
         lines = self._alignment.line_maps[first.module]
         statement = self._alignment.source(second.path).statement(second.line)
         spread = range(statement.first_line, statement.last_line + 1) if statement is not None else [second.line]
@@ -305,10 +305,10 @@ class _BackwardSearch:
     # --- lookups
 
     def _record(self, item: int) -> Record:
-        here: Item = self._items[item]
-        if here.first is not None:
-            return self._alignment.first.records[here.first]
-        return self._alignment.second.records[here.second or 0]
+        pair: Item = self._items[item]
+        if pair.first is not None:
+            return self._alignment.first.records[pair.first]
+        return self._alignment.second.records[pair.second or 0]
 
     def _statement(self, item: int) -> Statement | None:
         record = self._record(item)
@@ -316,11 +316,11 @@ class _BackwardSearch:
 
     def _statements(self, item: int) -> list[Statement]:
         """The statement of an item, in both versions."""
-        here, found = self._items[item], [self._statement(item)]
-        if here.first is not None and here.second is not None:
-            second = self._alignment.second.records[here.second]
-            found.append(self._alignment.source(second.path).statement(second.line))
-        return [statement for statement in found if statement is not None]
+        pair, statements = self._items[item], [self._statement(item)]
+        if pair.first is not None and pair.second is not None:
+            second = self._alignment.second.records[pair.second]
+            statements.append(self._alignment.source(second.path).statement(second.line))
+        return [statement for statement in statements if statement is not None]
 
     def _place(self, item: int) -> SourceLocation:
         return self._place_of(self._record(item))

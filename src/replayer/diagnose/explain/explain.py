@@ -50,7 +50,7 @@ class Explanation:
     """The explanation of one bad tick.
 
     Attributes:
-        tick: the bad tick; None if every variant verifies the whole tape.
+        tick: the bad tick; None if every variant verifies the complete tape.
         recorded_hash: of the tick, on the tape.
         variants: all outcomes.
         pair: the two that are compared; None if all gave the same state.
@@ -151,21 +151,21 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         if not explanation.agrees:
             return explanation
         rest = [case.now, *rest]  # This process diverges, and its own variant does not: by its hash seed, or by chance.
-    tick, found = _find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
+    tick, skipped = _find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
     if tick is not None:
-        return case.explain(tick, problems=found)
+        return case.explain(tick, problems=skipped)
     if explanation is not None:
         note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no variant"
         return attrs.evolve(explanation, notes=[*explanation.notes, note])
-    is_whole = report.ok and report.status == "intact" and not found
-    return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_whole else report)
+    is_complete = report.ok and report.status == "intact" and not skipped
+    return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_complete else report)
 
 
 def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> VerificationReport:
     """Verify the tape in this process, which is the present variant. Raises VariantFailedError."""
     try:
         return verify_tape(case.tape.path, case.factory, progress=progress)
-    except (SimulationFailedError, RuntimeError) as error:  # RuntimeError: a process of its own died in the step.
+    except (SimulationFailedError, RuntimeError) as error:  # RuntimeError: a separate process died in the step.
         raise VariantFailedError(" ".join(str(error).split())) from error
 
 

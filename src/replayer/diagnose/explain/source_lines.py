@@ -75,7 +75,7 @@ class SourceFile:
 
     @cached_property
     def definitions(self) -> dict[str, list[int]]:
-        """Lines that assign to a name outside of functions, or to an attribute of self anywhere."""
+        """Lines that assign to a name outside functions, or to an attribute of self anywhere."""
         lines: dict[str, list[int]] = {}
         try:
             tree = ast.parse("\n".join(self.lines))

@@ -178,11 +178,11 @@ class WatchedModule(ModuleType):
         value = getattr(self.__dict__["_module"], name)
         shown = f"{self.__dict__['_shown']}.{name}"
         if isinstance(value, ModuleType):
-            found: Any = WatchedModule(shown, value) if value.__name__.startswith("numpy.") else value
+            watched: Any = WatchedModule(shown, value) if value.__name__.startswith("numpy.") else value
         else:
-            found = WatchedCall(shown, value) if isinstance(value, _FUNCTIONS) else value
-        self.__dict__[name] = found
-        return found
+            watched = WatchedCall(shown, value) if isinstance(value, _FUNCTIONS) else value
+        self.__dict__[name] = watched
+        return watched
 
 
 def watch_modules(is_own: Callable[[str], bool]) -> None:

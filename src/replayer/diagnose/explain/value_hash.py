@@ -137,18 +137,18 @@ def _generator_state(value: Any) -> dict[str, Any] | None:
 
 def attributes_of(value: Any) -> dict[str, Any]:
     """The values in an object's dictionary and slots; no property and no __getattr__ is run."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             member = cls.__dict__.get(name)
             if name not in {"__weakref__", "__dict__"} and member is not None:
                 try:
-                    found[name] = member.__get__(value)
+                    attributes[name] = member.__get__(value)
                 except AttributeError:
                     continue  # An empty slot.
     own = getattr(value, "__dict__", None)
-    return found | own if isinstance(own, dict) else found
+    return attributes | own if isinstance(own, dict) else attributes
 
 
 def text_of(value: Any) -> str:

@@ -125,7 +125,7 @@ def _common(paths: list[Path]) -> Path:
 
 
 def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
-    found = []
+    candidates = []
     for one, other in ((live, copy), (copy, live)):
         for path, first in one.aliases.items():
             if path[0][0] != INSTANCE or other.aliases.get(path) == first or path not in other.objects:
@@ -138,8 +138,8 @@ def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
                 else "share memory after the load, not in the live run"
             )
             name = f"{name_of(_place_of(first))} and {name_of(_place_of(path))}"
-            found.append(Candidate(name, "alias", how, (first, path)))
-    return found
+            candidates.append(Candidate(name, "alias", how, (first, path)))
+    return candidates
 
 
 def name_of(path: Path) -> str:
@@ -170,7 +170,9 @@ def _contrast(ours: Any, theirs: Any) -> str:
     for leaf in (ours, theirs):
         if isinstance(leaf, tuple) and leaf[:1] == ("view of the state",):
             which = "the live run" if leaf is ours else "the copy"
-            return f"is a view of the state in {which} only" if not _both_views(ours, theirs) else "views other bytes"
+            return (
+                f"is a view of the state in {which} only" if not _both_views(ours, theirs) else "views different bytes"
+            )
     left, right = _summary(ours), _summary(theirs)
     if left == right:
         left, right = f"{left}", "the same number with different values" if "entr" in left or "×" in left else right

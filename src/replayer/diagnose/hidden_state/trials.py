@@ -97,8 +97,13 @@ class Trials:
 
         put_back: the values that it gets from the live run. only: the readers to call, or the variables to change.
         """
-        repeated = frozenset(path[0][1] for given in put_back for path in given.paths if path[0][0] == CALL)
-        kept = [period.ambient.objects.get(path) for given in put_back if given.kind == "cache" for path in given.paths]
+        repeated = frozenset(path[0][1] for candidate in put_back for path in candidate.paths if path[0][0] == CALL)
+        kept = [
+            period.ambient.objects.get(path)
+            for candidate in put_back
+            if candidate.kind == "cache"
+            for path in candidate.paths
+        ]
         variables = (period.reads.variables if only is None else only) if way == ENVIRONMENT else ()
         if way == FRESH:
             self._before.put_back()
@@ -154,18 +159,20 @@ class Trials:
         return self._used
 
     def _give(self, period: Period, copy: Simulation, ambient: Ambient, put_back: Sequence[Candidate]) -> None:
-        surroundings = [path for given in put_back for path in given.paths if path[0][0] not in (INSTANCE, CALL)]
+        surroundings = [
+            path for candidate in put_back for path in candidate.paths if path[0][0] not in (INSTANCE, CALL)
+        ]
         if surroundings:
             period.ambient.put_back(surroundings)
         transplant = Transplant(period.ambient, ambient, copy.state)
-        for given in put_back:
-            if given.kind != "alias":
-                for path in given.paths:
+        for candidate in put_back:
+            if candidate.kind != "alias":
+                for path in candidate.paths:
                     if path[0][0] == INSTANCE:
                         transplant.give(path)
-        for given in put_back:
-            if given.kind == "alias":
-                transplant.join(*given.paths)
+        for candidate in put_back:
+            if candidate.kind == "alias":
+                transplant.join(*candidate.paths)
 
     @contextmanager
     def _fresh_caches(self, kept: Sequence[Any]) -> Iterator[None]:

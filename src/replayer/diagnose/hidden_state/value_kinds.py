@@ -77,7 +77,7 @@ def _find_kind(kind: type) -> str:
     if kind is CACHE_TYPE:
         return "cache"
     if hasattr(kind, "__swig_destroy__"):
-        return "opaque"  # Its attributes are addresses: put into another simulation, they end the process.
+        return "opaque"  # Its attributes are addresses: in a different simulation they crash the process.
     if package_of(kind) in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
         return "opaque"
     return "object"

@@ -4,7 +4,7 @@ A phase declares its fields by ``Phase.writes``, a simulation without phases by 
 never runs this: a simulation is guarded only inside ``guarded``, which replay and the user's tests open.
 
 Two checks, because the first has gaps:
-    1. Views of the state are made read-only, so that NumPy raises ValueError at the line that writes. Row counts and
+    1. Views of the state are made read-only: NumPy raises ValueError at the line that writes. Row counts and
        marks have no view: the state's methods are checked.
     2. After each phase the bytes of all other fields are compared: a write through memory that NumPy cannot lock
        (a slice that was kept from an earlier phase) raises UndeclaredWriteError then.
@@ -55,7 +55,7 @@ class WriteContract:
     """The fields that one phase may write.
 
     Attributes:
-        phase: its name, STEP for the whole step.
+        phase: its name, STEP for the complete step.
         fields: full names, columns of tables one by one.
         resizes: the tables and blobs whose row counts it may change.
         locked: all other fields, and the other tables' names for their row counts.

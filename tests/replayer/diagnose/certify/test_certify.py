@@ -302,16 +302,16 @@ def test_each_cell_changes_one_factor_and_a_wide_machine_is_narrowed(monkeypatch
 def test_the_recorded_environment_is_tried_if_it_can_do_no_harm() -> None:
     """A recorded setting gets its own cell; nonsense on a tape does not."""
     here = describe_arithmetic()
-    told = {SIMD_VARIABLE: "X86_V9", "PYTHONHASHSEED": "77"}
-    cells = make_matrix(present_cell(told), here, told)
+    recorded = {SIMD_VARIABLE: "X86_V9", "PYTHONHASHSEED": "77"}
+    cells = make_matrix(present_cell(recorded), here, recorded)
     assert ("SIMD level", "as recorded") in {(cell.factor, cell.level) for cell in cells}
     assert {cell.changes["PYTHONHASHSEED"] for cell in cells} == {"77", "0", "1", "2", "random"}
     for nonsense in ("\0", "a=b", 7, ["x"], "1" * 1000, "-1", "٣", ""):
-        told = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense, "PYTHONHASHSEED": nonsense}
-        assert present_cell(told).changes == {"PYTHONHASHSEED": "0"}
+        recorded = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense, "PYTHONHASHSEED": nonsense}
+        assert present_cell(recorded).changes == {"PYTHONHASHSEED": "0"}
     for nonsense in ("\0", "a=b", 7, ["x"], "1" * 1000, "-1", ""):
-        told = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense}
-        assert "as recorded" not in {cell.level for cell in make_matrix(present_cell(told), here, told)}
+        recorded = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense}
+        assert "as recorded" not in {cell.level for cell in make_matrix(present_cell(recorded), here, recorded)}
 
 
 def test_a_setting_without_effect_is_no_test() -> None:

@@ -56,7 +56,7 @@ class Fault:
         operation: that is named, or None.
         other: the body in the other version of the code, if there is one; its faulty line ends in # HERE as well.
         seed: whether it is recorded with a hash seed of its own.
-        simd: whether the other side is told to leave the processor's features alone.
+        simd: True if the other variant disables features of the processor.
     """
 
     name: str
@@ -574,7 +574,7 @@ def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None
     arguments = []
     if fault.simd:
         if not simd_switch():
-            pytest.skip("this processor has no features that NumPy could be told to leave alone")
+            pytest.skip("this processor has no features that NumPy could be set not to use")
         arguments = ["--env", f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"]
     if fault.other is not None:
         arguments = ["--code", "other"]
@@ -601,7 +601,7 @@ def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None
 def test_the_screen_names_tick_field_operation_line_and_elements(capsys: Any) -> None:
     """The screen: the operation, the line with its text, elements and ULPs, the variants, and the recorded one."""
     if not simd_switch():
-        pytest.skip("this processor has no features that NumPy could be told to leave alone")
+        pytest.skip("this processor has no features that NumPy could be set not to use")
     name, line = EXP.module, faulty_line(module(EXP.body))
     switch = f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"
     with pytest.raises(SystemExit) as caught:
