@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("batch tiny.toml tiny.toml", "tiny.toml is there twice"),
         ("batch tiny.toml --ticks 900000000000000000", "--ticks 900,000,000,000,000,000: "),
         ("sweep tiny.toml --axis world=choreography", "world: a sweep is of one world"),
-        ("sweep tiny.toml --axis ticks=5,-1", "ticks: a whole number from 1"),
+        ("sweep tiny.toml --axis ticks=5,-1", "ticks: expected an integer from 1"),
         ("sweep tiny.toml --axis scenario.steps=1,5", "scenario.steps: at least 2 was expected"),
     ],
 )
