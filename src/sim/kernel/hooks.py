@@ -1,7 +1,7 @@
 """The optional members of a simulation, one Protocol each, and the one way to look them up: ``hook``.
 
-A simulation needs a state and a step (see Simulation). Each member here adds a feature that the recorder, the replayer or
-a scenario uses. Nothing needs to be inherited. The tables of docs/record.md are generated from the docstrings here.
+A simulation needs a state and a step (see Simulation). Each member here adds a feature that the recorder, the replayer
+or a scenario uses. Nothing needs to be inherited. The tables of docs/record.md are generated from the docstrings here.
 
 Look a member up once, at the start, and keep the result: a lookup costs time in each tick.
 

@@ -13,7 +13,7 @@ from sim.kernel.schema import Layout, Slot
 Rows = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-# The number of bytes that could be copied while one flag of a mask is checked, and while one row inside a field is read:
+# The number of bytes that could be copied while one flag of a mask is checked, and while one row in a field is read:
 # measured on fields of 0.4 to 33 MB, 1.5 ns a flag, 15 to 20 ns a row, 7 to 13 bytes a ns.
 FLAG_COSTS_BYTES, ROW_COSTS_BYTES = 12, 150
 
@@ -98,7 +98,7 @@ def word_bytes_of(slot: Slot) -> int:
 
 
 def comparable(arena: Bytes, slot: Slot) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """A field as unsigned integers, so that bytes are compared and not values; one integer a row if a row is that small.
+    """A field as unsigned integers, so that bytes are compared and not values; one integer for a row of up to 8 bytes.
 
     Shape (row_count,) or (row_count, words of a row).
     """

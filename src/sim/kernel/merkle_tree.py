@@ -1,4 +1,4 @@
-"""A Merkle tree over a state: leaves are hashes of the 64 KiB blocks of its fields, other nodes are hashes of two nodes.
+"""A Merkle tree over a state: leaves are hashes of the 64 KiB blocks of fields, other nodes are hashes of two nodes.
 
 Two peers that each have a state find all blocks that differ by exchanging the children of nodes that differ: one
 exchange a level, of 8 bytes a node, and log2(blocks) levels.

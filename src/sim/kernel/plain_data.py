@@ -38,8 +38,8 @@ def encode_plain(value: Any) -> bytes:
     """Encode value as MessagePack; equal values give equal bytes if their dicts have equal order.
 
     Raises TypeError for a value that is not plain data: sets, dates, enums, dataclasses and other objects would be
-    restored as something else. Raises ValueError or OverflowError for an integer beyond 64 bits and for text that is not
-    valid Unicode.
+    restored as something else. Raises ValueError or OverflowError for an integer beyond 64 bits and for text that is
+    not valid Unicode.
     """
     encoded: bytes = msgpack.packb(value, default=_encode_special, strict_types=True)
     _refuse_timestamp(value, encoded)

@@ -86,7 +86,8 @@ class World:
         inputs: from a configuration to the source of the inputs of each tick; raises ConfigError.
         summarize: from a configuration and a snapshot to a few figures worth showing, by name.
         picture: from a snapshot to the layer that is best shown as a map, (height, width); None if there is none.
-        layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are none.
+        layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are
+            none.
         points: from a configuration and a snapshot to the positions of things on these maps, by kind, (count, 2)
             float64: x to the right and y down, where cell (x, y) of a map spans x to x + 1 and y to y + 1; None if
             nothing has a position.
@@ -98,15 +99,15 @@ class World:
 
     The remaining members are for training data; each of them is optional. An agent acts in the world and has a name; ""
     stands for no agent in particular. Functions made from a configuration and an agent raise ConfigError if there is no
-    such agent, or if they need an agent and it is "". They read the states that they receive, keep nothing between calls
-    and return new arrays, so that a live run and a recording give the same bytes.
+    such agent, or if they need an agent and it is "". They read the states that they receive, keep nothing between
+    calls and return new arrays, so that a live run and a recording give the same bytes.
         observations: functions that observe a state, by name. The names and dtypes of the arrays never change for one
-            configuration and agent. Their shapes do not change either, except that a one-dimensional array may be of any
-            length (the number of swarms, for example).
+            configuration and agent. Their shapes do not change either, except that a one-dimensional array may be of
+            any length (the number of swarms, for example).
         agents: from a configuration to the names of the agents in its run.
-        actions: from a configuration and an agent to a function that selects the actions of this agent from the recorded
-            inputs of a tick and the state before it, as plain data (of the same kind as the inputs: a list for a world
-            whose inputs are lists).
+        actions: from a configuration and an agent to a function that selects the actions of this agent from the
+            recorded inputs of a tick and the state before it, as plain data (of the same kind as the inputs: a list for
+            a world whose inputs are lists).
         action_arrays: the actions of one tick as arrays of fixed shape and dtype, by name.
         rewards: from a state at a tick and one later to a number, by name.
         outcome: from a configuration and the last state of a run to a score for each agent; the highest wins, equal
@@ -140,7 +141,7 @@ def world_names() -> list[str]:
 
 @functools.cache
 def _points() -> tuple[EntryPoint, ...]:
-    """The installed entry points; read once, since that takes some 30 ms and they do not change while a program runs."""
+    """The installed entry points; read once, since that takes some 30 ms and they do not change during a program."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - it brings half of the standard library along
 
     return tuple(entry_points(group=ENTRY_POINT_GROUP))

@@ -275,9 +275,7 @@ def make_layout(schema: Schema, capacities: Mapping[str, int] | None = None) -> 
         row_count = math.prod(shape[:leading_axes])
         row_bytes = math.prod(shape[leading_axes:]) * dtype.itemsize
         if not row_bytes and row_count > BYTELESS_ROWS_MAX:
-            raise ValueError(
-                f"field {name}: expected at most {BYTELESS_ROWS_MAX} rows of 0 bytes, got {row_count}: give a row some bytes"
-            )
+            raise ValueError(f"field {name}: expected at most {BYTELESS_ROWS_MAX} rows of 0 bytes, got {row_count}")
         slots[name] = Slot(name, dtype, shape, shape[:leading_axes], row_count, row_bytes, offset, owner)
         offset += -(-row_count * row_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         if offset > ARENA_BYTES_MAX:
@@ -290,7 +288,8 @@ def layout_key(schema: Schema, capacities: Mapping[str, int]) -> bytes:
     """The text whose xxh3-64 seeds the state hash: one line for each entry or column, ASCII, line ends included.
 
     Line forms: ``field NAME DTYPE SHAPE ROW_AXES HOT``, ``table NAME CAPACITY`` followed by its ``column`` lines,
-    ``blob NAME CAPACITY``. DTYPE is NumPy's, for example ``<i8``; SHAPE is the sizes joined by ``x``, or ``-`` for none.
+        ``blob NAME CAPACITY``. DTYPE is NumPy's, for example ``<i8``; SHAPE is the sizes joined by ``x``, or ``-`` for
+        none.
     """
     lines: list[str] = []
     for entry in schema.entries:
