@@ -1,27 +1,23 @@
 """Compare the fields of a simulation with those of a tape: the one check that resume, replay and comparisons share.
 
 A restore puts the tape's own layout into the simulation's State. A step that was written for different fields then
-reads
-unknown arrays: the result is an IndexError or a desync, and neither names the cause. Therefore everything that a step
-can see must be equal, and is compared by name before the restore:
+reads unknown arrays: the result is an IndexError or a desync, and neither names the cause. Therefore everything that a
+step can see must be equal, and is compared by name before the restore:
 
     dtype            different bytes, different arithmetic.
     shape            a simulation made for 6 rows would run on the tape's 5. It may take its sizes from its arrays, but
                      this is unknown here. It is refused, because it can be made with the recorded sizes.
     shape of a row   State.mark counts rows. With different row axes the marks name different elements, and a resumed
-    tape
-                     would miss changes.
+                     tape would miss changes.
     owner            a column moves and grows with its table, a blob has a length, a field has neither.
 
 Properties of the layout alone are not compared, since the restore takes them from the tape: the order of the fields,
-    the
-hot fields, and the capacities of tables and blobs. Tables and blobs may be of any length.
+the hot fields, and the capacities of tables and blobs. Tables and blobs may be of any length.
 
 A simulation that keeps its state elsewhere (save and load, or an adapter) builds its arena again after each step. Its
 fields may come and go and change their shapes, and its load refuses a state that does not fit. For save and load one
 check is possible before that: if the tape and the simulation each have a field that the other lacks, a different
-    program
-made the tape.
+program made the tape.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@ Loading a pickle runs any code that its bytes name. Nothing here is therefore ev
 open a tape with such bytes, the user must also pass trust=True, and so trusts the tape and its author.
 
 Equal values give equal bytes. Immutable values, such as texts, NumPy's numbers and tuples of them, are shared if they
-are
-equal, not if they are one object: the latter differs between a run that was loaded and one that was not. The same holds
-for dtypes, of which NumPy makes a new one for each loaded pickle, and for the immutable values of the standard library
-(_VALUES). Sets of such values are written in the order of their elements' bytes, not in the order of this process's
-hashes.
+are equal, not if they are one object: the latter differs between a run that was loaded and one that was not. The same
+holds for dtypes, of which NumPy makes a new one for each loaded pickle, and for the immutable values of the standard
+library (_VALUES). Sets of such values are written in the order of their elements' bytes, not in the order of this
+process's hashes.
 """
 
 from __future__ import annotations
@@ -99,8 +98,7 @@ class TrustedPickler:
         """Raise NotCapturedError, naming it, for a value that can be dumped but not loaded.
 
         elsewhere: objects that are not dumped, by name. Without this check the failure would appear only when a
-            recording
-        is needed.
+        recording is needed.
         """
         known = {id(value_elsewhere): name for name, value_elsewhere in elsewhere.items()}
         for name, value in values.items():

@@ -6,8 +6,7 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
     cell       a number or boolean, or sometimes None: a field of one number, its type in the field ``kinds``
     array      numbers, C order, memory of its own: a field
     generator  np.random.Generator over PCG64: a field of five words
-    rest       any other value that values.py writes: in the blob ``rest``, all together, so that shared objects stay
-        shared
+    rest       any other value that values.py writes: in the blob ``rest``, together, so that shared objects stay shared
     constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``
     object     an instance of a class with attributes: a separate layer, loaded in place
     trusted    saved by pickle, since the user passed trust=True: in the blob ``trusted``
@@ -184,9 +183,8 @@ class Surveyor:
         """Set the options of all surveys.
 
         classify: the treatment that an adapter prescribes for an attribute, from the object, the attribute's name and
-            its
-        value; "open" makes the value a layer. ignored: full names that the user has excluded. detached: layers whose
-        arrays count as copies. opens_objects: capture the attributes of objects of other classes.
+        its value; "open" makes the value a layer. ignored: full names that the user has excluded. detached: layers
+        whose arrays count as copies. opens_objects: capture the attributes of objects of other classes.
         """
         self._detached = detached
         self._opens_objects = opens_objects

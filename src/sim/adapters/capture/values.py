@@ -1,12 +1,10 @@
 """Encode Python values as bytes without pickle, and decode them: numbers, texts, arrays, generators, containers.
 
 Shared objects stay shared: an object that occurs twice is written once, and so is the memory of a view of an array.
-    Types
-are restored exactly: a tuple stays a tuple, an np.int64 stays an np.int64, -0.0 keeps its sign.
+Types are restored exactly: a tuple stays a tuple, an np.int64 stays an np.int64, -0.0 keeps its sign.
 
 Layout: MessagePack. None, bool, int (64 bits), float, str and bytes are written as they are. Everything else is an
-    array
-whose first element is a letter (see the methods of _Encoder and the match in _Decoder).
+array whose first element is a letter (see the methods of _Encoder and the match in _Decoder).
 
 Invariants:
     1. Equal values give equal bytes, in every process: sets are written in the order of their encoded elements.

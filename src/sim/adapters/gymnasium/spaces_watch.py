@@ -1,8 +1,8 @@
 """Detect an environment that draws from its spaces in a step: the generators of spaces are not saved.
 
 They cannot be saved: the caller draws from the same action space between the steps (``env.action_space.sample()``), and
-    a
-replay does not repeat this. A step that draws from a space therefore does not replay, and a warning is issued at once.
+a replay does not repeat this. A step that draws from a space therefore does not replay, and a warning is issued at
+once.
 """
 
 from __future__ import annotations

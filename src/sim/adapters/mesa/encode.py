@@ -6,8 +6,7 @@ their position and loaded in place, so that views, descriptors and caches of nei
 Agents are created empty first and filled later, so that no chain of references is too deep.
 
 Equal contents give equal bytes, in a run that was loaded and in one that was not: texts, NumPy's numbers, short tuples
-    and
-sets of such values are written by value, arrays by content, events by their order.
+and sets of such values are written by value, arrays by content, events by their order.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 The state is mjSTATE_INTEGRATION. With less (the physics alone, or the full physics) the next step starts its solver
 from a different guess, or with different forces, and gives different bits. Also captured are the arrays that a step
-computes
-and that an observation or a reward reads later: mj_step moves the positions after it has computed these arrays, so they
-cannot be computed from the state. Contacts and the solver's own arrays are not captured: each step computes them before
-anything reads them.
+computes and that an observation or a reward reads later: mj_step moves the positions after it has computed these
+arrays, so they cannot be computed from the state. Contacts and the solver's own arrays are not captured: each step
+computes them before anything reads them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The changes of each single tick, as words of the fields, found by marks, by a scan, or by both.
 
 A word is an element of ``comparable``: an unsigned integer of 1, 2, 4 or 8 bytes, numbered from the first word of its
-    field. Taking the changes costs the simulation's thread a copy of the changed words or, for a scan, one comparison
-    of the
-arena with its copy of one tick before. All other work is done by the writer.
+field. Taking the changes costs the simulation's thread a copy of the changed words or, for a scan, one comparison of
+the arena with its copy of one tick before. All other work is done by the writer.
 
 Invariants:
     1. Every word that a tick has changed is taken. Unchanged words may be taken too, with their present value.
