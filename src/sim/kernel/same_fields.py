@@ -80,7 +80,9 @@ def _names(layout: Layout) -> set[str]:
 
 
 def _name_differences(recorded: Layout, present: Layout) -> dict[str, str]:
-    missing = dict.fromkeys(_names(recorded) - _names(present), "expected by the tape, missing in the simulation")
+    missing = dict.fromkeys(
+        sorted(_names(recorded) - _names(present)), "expected by the tape, missing in the simulation"
+    )
     return missing | dict.fromkeys(sorted(_names(present) - _names(recorded)), "not on the tape")
 
 

@@ -111,7 +111,8 @@ class Clock:
 
 def test_a_step_without_a_parameter_is_refused_before_a_tape_is_created(tmp_path: Path) -> None:
     with pytest.raises(
-        TypeError, match=r"^Clock\.step: expected a method that takes one argument, the inputs .*, got step\(\) -> 'None'$"
+        TypeError,
+        match=r"^Clock\.step: expected a method that takes one argument, the inputs .*, got step\(\) -> 'None'$",
     ):
         recorder.record(Clock(), tmp_path / "run.tape", fields("t"))
     assert not list(tmp_path.iterdir())
