@@ -130,7 +130,7 @@ def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
         (["walkers.py:Sound"], "walkers.py:Sound: a module is named as in an import, walkers:Sound"),
         (["nowhere:Sound"], "nowhere:Sound: No module named 'nowhere'"),
         (["walkers:broken"], "making the simulation raised RuntimeError: no seed (walkers.py:23)"),
-        (["walkers:number"], "int is no simulation: it needs .state"),
+        (["walkers:number"], "int is not a simulation: expected .state"),
         (["walkers"], "there is no scenario file walkers"),
         (["walkers:Sound", "--ticks", "0"], 'Invalid value "0" for --ticks. Must be >= 1.'),
         (["walkers:Sound", "--inputs", "none.ndjson"], "none.ndjson: No such file or directory"),
