@@ -131,7 +131,7 @@ def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
         (["nowhere:Sound"], "nowhere:Sound: No module named 'nowhere'"),
         (["walkers:broken"], "making the simulation raised RuntimeError: no seed (walkers.py:23)"),
         (["walkers:number"], "int is not a simulation: expected .state"),
-        (["walkers"], "there is no scenario file walkers"),
+        (["walkers"], "walkers is neither a scenario file nor a shipped scenario"),
         (["walkers:Sound", "--ticks", "0"], 'Invalid value "0" for --ticks. Must be >= 1.'),
         (["walkers:Sound", "--inputs", "none.ndjson"], "none.ndjson: No such file or directory"),
         ([], "SIMULATION is missing"),
