@@ -181,7 +181,7 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
         ("batch", "name at least one scenario"),
         ("batch nothing", "there is no scenario file nothing"),
         ("batch tiny.toml --seeds x", "a whole number from 0"),
-        ("batch tiny.toml -o runs --player snail=no", "one of idle, random, greedy was expected"),
+        ("batch tiny.toml -o runs --player snail=no", "expected one of idle, random, greedy"),
         ("sweep tiny.toml", "axis"),
         ("sweep tiny.toml --axis seed", "PATH=VALUES was expected"),
         ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is an axis of this path already"),

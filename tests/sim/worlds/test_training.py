@@ -231,7 +231,7 @@ def test_agents_that_are_not_there(agent: str) -> None:
         with pytest.raises(ConfigError) as caught:
             make(herds(), agent)
         said = f"{agent} has no player in this scenario; players: sheep, goat"
-        assert str(caught.value) == (f"players: {said}" if agent else "this is about a player: an agent is needed")
+        assert str(caught.value) == (f"players: {said}" if agent else "expected the name of a player as agent")
 
 
 # --- choreography

@@ -43,7 +43,7 @@ WAYS = ["loops", pytest.param("compiled", marks=needs_numba)]
 @contextmanager
 def going(way: str) -> Iterator[None]:
     """Compute meadows of any size in one way: arrays, loops or compiled."""
-    with patch.object(compiled, "pays", lambda *_: way != "arrays"):
+    with patch.object(compiled, "is_worth_it", lambda *_: way != "arrays"):
         if way != "loops":
             yield
             return
@@ -165,7 +165,7 @@ meadow, inputs_at = Meadow(config), WORLD.inputs(config)
 for tick in range(1, 4):
     meadow.step(inputs_at(tick))
 assert "numba" not in sys.modules
-compiled.pays = lambda *_: True
+compiled.is_worth_it = lambda *_: True
 for tick in range(4, 101):
     meadow.step(inputs_at(tick))
 print(f"{meadow.state.hash():016x}", "numba" in sys.modules)
@@ -194,7 +194,7 @@ def test_numba_is_imported_where_it_pays_and_says_what_it_does_once(tmp_path: Pa
     assert first.stdout == second.stdout == f"{QUIET_100} True\n", first.stderr
     lines = first.stderr.splitlines()
     assert lines
-    assert set(lines) == {"meadow: numba compiles a loop, which takes some seconds and is kept for the next time"}
+    assert set(lines) == {"meadow: numba is compiling a loop; this takes some seconds, and the result is cached"}
     assert second.stderr == ""
 
 

@@ -80,15 +80,15 @@ GOOD = {"kind": "plant", "species": 0, "x": 1, "y": 1}
 KINDS = "plant, release, wind, gust, drought, cull, set, steer, split, spawn"
 
 BAD: list[tuple[Any, str]] = [
-    (5, f"5 is no input of a meadow; its kind is one of {KINDS}"),
-    ({}, f"{{}} is no input of a meadow; its kind is one of {KINDS}"),
-    ({"kind": "hail"}, f"{{'kind': 'hail'}} is no input of a meadow; its kind is one of {KINDS}"),
-    ({"kind": []}, f"{{'kind': []}} is no input of a meadow; its kind is one of {KINDS}"),
-    ({"kind": "wind", "east": 0}, "input {'kind': 'wind', 'east': 0}: the keys kind, east, south were expected"),
-    ({**GOOD, "z": 1}, f"input {({**GOOD, 'z': 1})!r}: the keys kind, species, x, y were expected"),
-    *(({**GOOD, "x": x}, f"input {({**GOOD, 'x': x})!r}: x is a whole number from 0 to 5") for x in (-1, 6, 1.0, True, "1", None)),
-    ({**GOOD, "y": 5}, f"input {({**GOOD, 'y': 5})!r}: y is a whole number from 0 to 4"),
-    ({**GOOD, "species": 2}, f"input {({**GOOD, 'species': 2})!r}: species is a whole number from 0 to 1"),
+    (5, f"expected an input of kind {KINDS}, got 5"),
+    ({}, f"expected an input of kind {KINDS}, got {{}}"),
+    ({"kind": "hail"}, f"expected an input of kind {KINDS}, got {{'kind': 'hail'}}"),
+    ({"kind": []}, f"expected an input of kind {KINDS}, got {{'kind': []}}"),
+    ({"kind": "wind", "east": 0}, "input {'kind': 'wind', 'east': 0}: expected the keys kind, east, south"),
+    ({**GOOD, "z": 1}, f"input {({**GOOD, 'z': 1})!r}: expected the keys kind, species, x, y"),
+    *(({**GOOD, "x": x}, f"input {({**GOOD, 'x': x})!r}: expected x as a whole number from 0 to 5") for x in (-1, 6, 1.0, True, "1", None)),
+    ({**GOOD, "y": 5}, f"input {({**GOOD, 'y': 5})!r}: expected y as a whole number from 0 to 4"),
+    ({**GOOD, "species": 2}, f"input {({**GOOD, 'species': 2})!r}: expected species as a whole number from 0 to 1"),
 ]  # fmt: skip
 
 LIMITS: list[tuple[dict[str, Any], str, int, int]] = [
@@ -119,7 +119,7 @@ def test_the_limits_of_values(item: dict[str, Any], key: str, low: int, high: in
     for value in (low, high):
         Meadow(CONFIG).step([{**item, key: value}])
     for value in (low - 1, high + 1, math.inf):
-        with pytest.raises(ValueError, match=f"{key} is a whole number from {low} to {high}$"):
+        with pytest.raises(ValueError, match=f"expected {key} as a whole number from {low} to {high}$"):
             Meadow(CONFIG).step([{**item, key: value}])
 
 

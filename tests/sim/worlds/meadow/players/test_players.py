@@ -152,7 +152,7 @@ def test_a_greedy_swarm_goes_to_the_food() -> None:
     ("species", "policy", "message"),
     [
         ("goat", "idle", "players: goat has no player in this scenario; players: sheep"),
-        ("sheep", "clever", "one of idle, random, greedy was expected, found 'clever'"),
+        ("sheep", "clever", "expected one of idle, random, greedy, got 'clever'"),
     ],
 )
 def test_players_that_are_not_there(species: str, policy: str, message: str) -> None:
