@@ -155,7 +155,7 @@ def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     other = sweep.replace("--ticks 5", "--ticks 8")
     capsys.readouterr()
     assert run(recorder.commands.main.main, f"{other} -o one") == 2
-    assert "error: one holds another batch: its run 0 has other ticks" in capsys.readouterr().err
+    assert "error: one holds a different batch: its run 0 has different ticks" in capsys.readouterr().err
     assert run(recorder.commands.main.main, f"{other} -o two --json --no-tapes") == 1
     facts = json.loads(capsys.readouterr().out)
     assert [run_facts["violations"][0][:2] for run_facts in facts["runs"]] == [["young", 7]] * 6
@@ -183,7 +183,7 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
         ("batch tiny.toml --seeds x", "a whole number from 0"),
         ("batch tiny.toml -o runs --player snail=no", "expected one of idle, random, greedy"),
         ("sweep tiny.toml", "axis"),
-        ("sweep tiny.toml --axis seed", "PATH=VALUES was expected"),
+        ("sweep tiny.toml --axis seed", "expected PATH=VALUES"),
         ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is an axis of this path already"),
         ("sweep tiny.toml --axis scenario.network.loss=2", "scenario.network.loss: a decimal number from 0 to 1"),
         ("sweep tiny.toml --axis scenario.adversaries[7].id=a", "there is no scenario.adversaries[7] in the scenario"),
@@ -273,7 +273,7 @@ def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     before = files(Path.cwd())
     assert run(recorder.commands.main.main, f"{line} --seed 8 -o c.tape") == 2
-    assert_one_line(capsys.readouterr(), "checkpoint_12.tape is of another scenario: its hash is ")
+    assert_one_line(capsys.readouterr(), "checkpoint_12.tape belongs to a different scenario: expected the hash ")
     Path("plain.toml").write_text(TINY)
     assert run(recorder.commands.main.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
     assert_one_line(capsys.readouterr(), "a simulation without a scenario around it has no checkpoints")

@@ -124,10 +124,10 @@ def test_a_damaged_index_is_as_good_as_none(content: bytes) -> None:
 def test_a_foreign_database_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
     """It is somebody else's, and so is one of a newer program."""
     for script, said in (
-        ("CREATE TABLE recipes (name)", "runs/index.sqlite is no index of tapes: move it out of the way"),
+        ("CREATE TABLE recipes (name)", "runs/index.sqlite is not an index of tapes: move it out of the way"),
         (
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99; CREATE TABLE runs (name)",
-            f"runs/index.sqlite is of a newer program (version 99, known is {INDEX_VERSION})",
+            f"runs/index.sqlite was written by a newer version: expected index version {INDEX_VERSION}, got 99",
         ),
     ):
         INDEX.unlink()

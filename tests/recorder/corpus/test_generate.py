@@ -228,7 +228,7 @@ def test_a_worker_that_dies_is_named(capsys: pytest.CaptureFixture[str]) -> None
     [
         ("heaps.toml --seeds 9 --ticks 12", "ticks 40, not 12"),
         ("heaps.toml --seeds 9 --keyframe-interval 5", "keyframes every 300, not 5"),
-        ("gifts.toml --seeds 9", "another scenario of that name"),
+        ("gifts.toml --seeds 9", "a different scenario of that name"),
     ],
 )
 def test_other_settings_are_refused(line: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +239,7 @@ def test_other_settings_are_refused(line: str, why: str, capsys: pytest.CaptureF
     before = tapes(Path("runs"))
     capsys.readouterr()
     assert generate(f"{line} -j 1 --json") == 2
-    assert_one_line(capsys.readouterr(), f"error: runs holds runs of heaps with other settings ({why}): take another")
+    assert_one_line(capsys.readouterr(), f"error: runs holds runs of heaps with different settings ({why}): use a")
     assert tapes(Path("runs")) == before
 
 
@@ -269,7 +269,7 @@ def test_a_foreign_file_with_the_name_of_a_run_is_left_alone(capsys: pytest.Capt
     name.write_bytes(b"a diary")
     assert generate("heaps.toml -j 1 --json") == 2
     assert_one_line(
-        capsys.readouterr(), f"error: {name} exists and is no run that was generated like this: move it away"
+        capsys.readouterr(), f"error: {name} exists, but was not generated with these arguments: move it away"
     )
     assert name.read_bytes() == b"a diary"
     name.unlink()
@@ -280,11 +280,11 @@ def test_a_foreign_file_with_the_name_of_a_run_is_left_alone(capsys: pytest.Capt
 MISTAKES = {
     "": "name at least one scenario",
     "nowhere.toml": "there is no scenario file nowhere.toml",
-    "heaps.toml --seeds 3..1": "seed: at least one value was expected",
+    "heaps.toml --seeds 3..1": "seed: expected at least one value",
     "heaps.toml --seeds a,b": "seeds a,b: a range such as 0..63, or whole numbers with commas, were expected",
-    "heaps.toml --seeds 1,1": "seed: each value was expected once, found 1 twice",
+    "heaps.toml --seeds 1,1": "seed: expected each value once, got 1 twice",
     "heaps.toml --seeds -1": "whole numbers with commas, were expected",
-    "heaps.toml --player left": "--player left: PLAYER=POLICY was expected",
+    "heaps.toml --player left": "--player left: expected PLAYER=POLICY",
     "heaps.toml --player left=push,push": "--player left=push,push: different policies",
     "heaps.toml --player left=push,": "--player left=push,: different policies",
     "heaps.toml --player left=push --player left=lazy": "left has a policy already",
@@ -295,7 +295,7 @@ MISTAKES = {
     "heaps.toml heaps.toml": "two of the runs would have the same tape, runs/heaps-seed-3.tape",
     "heaps.toml -o heaps.toml": "heaps.toml: File exists",
     "odd.toml": "sesd: there is no such key",
-    "forever.toml": "ticks: a whole number from 1 to",
+    "forever.toml": "ticks: expected a whole number from 1 to",
 }
 
 

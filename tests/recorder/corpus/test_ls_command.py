@@ -229,7 +229,7 @@ def test_tapes_of_other_origin(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.tape").write_bytes(b"another one")
     capsys.readouterr()
     assert run(replayer.commands.main.main, "ls runs --add other.tape --paths") == 2
-    assert_one_line(capsys.readouterr(), "error: runs/other.tape: exists already: give the tape another name")
+    assert_one_line(capsys.readouterr(), "error: runs/other.tape: exists already: rename the tape")
     assert rows(RUNS)["runs"][-1][0] == before["runs"][-1][0]
 
 
@@ -243,7 +243,7 @@ def test_a_tape_that_is_being_recorded_is_not_added(capsys: pytest.CaptureFixtur
         tape.step(None)
         tape.flush()
         assert run(replayer.commands.main.main, "ls runs --add live.tape --paths") == 2
-        assert_one_line(capsys.readouterr(), "error: live.tape is being recorded: add it when it has ended")
+        assert_one_line(capsys.readouterr(), "error: live.tape is being recorded: add it after its run has ended")
         Path("recordings").mkdir()
         Path("live.tape").rename("recordings/live.tape")
         assert run(replayer.commands.main.main, "ls --paths") == 3
@@ -303,7 +303,7 @@ MISTAKES = {
     "ls": "there is no folder recordings; make one with: record run quiet-meadow",
     "ls heaps.toml": "there is no folder heaps.toml",
     "ls runs --seed a": "--seed a: a range such as 0..9",
-    "ls runs --seed 9..1": "seed: at least one value was expected",
+    "ls runs --seed 9..1": "seed: expected at least one value",
     "ls runs --player left=": "--player left=: NAME or NAME=POLICY was expected",
     "ls runs --player left --player left=push": "--player left=push: left was asked for already",
     "ls runs --quality good": "--quality good: some of unrated, idle, random, scripted, human were expected",
@@ -314,7 +314,7 @@ MISTAKES = {
     "ls runs --plot runs.txt": "runs.txt: a name that ends in .png, .svg, .pdf was expected",
     "ls runs --plot nowhere/a.png": "nowhere/a.png: No such file or directory",
     "ls runs --add nowhere.tape": "nowhere.tape: No such file or directory",
-    "ls runs --add heaps.toml": "heaps.toml: the tapes of a corpus have names that end in .tape",
+    "ls runs --add heaps.toml": "heaps.toml: expected a name that ends in .tape: rename the tape",
     "ls runs --where 'age > 1'": "--where age > 1: no such column: age",
     "ls runs --where '1 = 1; DROP TABLE runs'": 'near ";": syntax error',
     "ls runs --where 'load_extension(1)'": "not authorized",

@@ -111,7 +111,7 @@ def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
     assert found[3].attempts == 2
 
     dead = run_many(jobs_of(tiny, 5), workers=2, work=always_dies)
-    assert dead[3].error == "its worker died 2 times, the last time with nothing else to do"
+    assert dead[3].error == "its worker died 2 times, the last time while running no other job"
     assert without_place([*dead[:3], *dead[4:]]) == [*truth[:3], *truth[4:]]
 
 
@@ -134,7 +134,7 @@ def test_a_run_that_fails_does_not_end_the_others(tiny: Path) -> None:
     jobs[1] = attrs.evolve(jobs[1], config={**jobs[1].config, "flora": []})
     records = run_many(jobs, workers=1)
 
-    assert records[1].error == "ConfigError: flora: 1 to 16 species were expected, found 0"
+    assert records[1].error == "ConfigError: flora: expected 1 to 16 species, got 0"
     assert [record.error for record in (records[0], records[2])] == [None, None]
 
 
@@ -168,7 +168,7 @@ def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
         sweep_jobs(load_scenario(str(tiny)), [Axis("seed", (0, 1, 2, 3))], folder, ticks=13),
         jobs[:3],
     ):
-        with pytest.raises(ValueError, match="holds another batch"):
+        with pytest.raises(ValueError, match="holds a different batch"):
             run_batch(other, folder, workers=1, work=work)
 
 
@@ -193,10 +193,10 @@ def test_axes_that_do_nothing(tiny: Path) -> None:
     assert [job.ticks for job in sweep_jobs(plain, [read_axis("ticks=2,3")], None)] == [2, 3]
     assert [job.ticks for job in sweep_jobs(stepped, [read_axis("scenario.steps=2,3")], None)] == [1, 2]
     for loaded, axes, ticks, text in (
-        (stepped, ["ticks=5,10"], None, "ticks: how long this scenario runs is said by scenario.steps"),
-        (plain, ["scenario.steps=3,4", "ticks=5"], None, "ticks: how long this scenario runs is said by"),
-        (plain, ["ticks=5,10"], 7, "ticks: how long the runs are is given already: 7 ticks"),
-        (stepped, ["scenario.steps=5,10"], 7, "scenario.steps: how long the runs are is given already"),
+        (stepped, ["ticks=5,10"], None, "ticks: scenario.steps sets the length of this scenario"),
+        (plain, ["scenario.steps=3,4", "ticks=5"], None, "ticks: scenario.steps sets the length of this scenario"),
+        (plain, ["ticks=5,10"], 7, "ticks: the length of the runs is already set: 7 ticks"),
+        (stepped, ["scenario.steps=5,10"], 7, "scenario.steps: the length of the runs is already set"),
         (plain, ["world=meadow,choreography"], None, "world: a sweep is of one world"),
         (plain, ["seed=1..2", "name=a,b"], None, "name: 'a' and 'b' give the same run"),
         (plain, ["scenario.name=a,b"], None, "scenario.name: 'a' and 'b' give the same run"),
@@ -307,7 +307,7 @@ def test_a_host(tmp_path: Path) -> None:
     assert sorted(tapes_in(tmp_path / "tapes")) == ["plain.tape", "short.tape", "slow.tape"]
     with pytest.raises(ValueError, match="has no scenario fast; scenarios: plain, slow, short"):
         run_harness("batch_work:Rings", names=["fast"])
-    with pytest.raises(TypeError, match="makes no HostAdapter"):
+    with pytest.raises(TypeError, match="expected a HostAdapter"):
         run_harness("batch_work:Path")
 
 

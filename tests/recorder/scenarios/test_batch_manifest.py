@@ -56,7 +56,7 @@ def test_files_that_were_there_before(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
     (tmp_path / "run-00001.tape.notes").write_text("mine, too")
     before = files(tmp_path)
-    with pytest.raises(ValueError, match=f"{name} is there already, and no batch has made it here"):
+    with pytest.raises(ValueError, match=f"{name} exists already, and no batch made it"):
         run([job(index, tmp_path) for index in range(2)], tmp_path)
     assert files(tmp_path) == before
 
@@ -71,7 +71,7 @@ def test_files_beside_a_batch(tmp_path: Path) -> None:
     lines.write_text("".join(lines.read_text().splitlines(keepends=True)[:2]))
     assert run(jobs[:2], tmp_path) == [1]
     (tmp_path / "run-00003.tape").write_text("mine")
-    with pytest.raises(ValueError, match=r"run-00003\.tape is there already"):
+    with pytest.raises(ValueError, match=r"run-00003\.tape exists already"):
         run(jobs, tmp_path)
     assert (tmp_path / "run-00003.tape").read_text() == notes.read_text() == "mine"
     (tmp_path / "run-00003.tape").unlink()
@@ -97,14 +97,14 @@ def test_a_kill_before_the_first_has_finished(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "what"),
     [
-        (lambda one: attrs.evolve(one, players={"snail": "greedy"}), "other players"),
-        (lambda one: attrs.evolve(one, tape=None), "a tape where none is asked for"),
-        (lambda one: attrs.evolve(one, ticks=6), "other ticks"),
-        (lambda one: attrs.evolve(one, bindings={"seed": 7}), "other parameters"),
-        (lambda one: attrs.evolve(one, config={**CONFIG, "seed": 2}), "another scenario"),
-        (lambda one: attrs.evolve(one, scenario={"network": {"loss": 1}}), "another scenario"),
-        (lambda one: attrs.evolve(one, scenario={"checkpoint_interval": 2}), "another checkpoint interval"),
-        (lambda one: attrs.evolve(one, name="y"), "another name"),
+        (lambda one: attrs.evolve(one, players={"snail": "greedy"}), "different players"),
+        (lambda one: attrs.evolve(one, tape=None), "a tape that was not requested"),
+        (lambda one: attrs.evolve(one, ticks=6), "different ticks"),
+        (lambda one: attrs.evolve(one, bindings={"seed": 7}), "different parameters"),
+        (lambda one: attrs.evolve(one, config={**CONFIG, "seed": 2}), "a different scenario"),
+        (lambda one: attrs.evolve(one, scenario={"network": {"loss": 1}}), "a different scenario"),
+        (lambda one: attrs.evolve(one, scenario={"checkpoint_interval": 2}), "a different checkpoint interval"),
+        (lambda one: attrs.evolve(one, name="y"), "a different name"),
     ],
 )
 def test_another_job_is_not_done(tmp_path: Path, other: Callable[[Job], Job], what: str) -> None:
@@ -112,14 +112,14 @@ def test_another_job_is_not_done(tmp_path: Path, other: Callable[[Job], Job], wh
     jobs = [job(0, tmp_path), job(1, tmp_path)]
     assert run(jobs, tmp_path) == [0, 1]
     before = files(tmp_path)
-    with pytest.raises(ValueError, match=f"holds another batch: its run 0 has .*{what}"):
+    with pytest.raises(ValueError, match=f"holds a different batch: its run 0 has .*{what}"):
         run([other(jobs[0]), jobs[1]], tmp_path)
     assert files(tmp_path) == before
     assert run(jobs, tmp_path) == []
     lines = (tmp_path / LINES_NAME).read_text().splitlines(keepends=True)
     failed = {**json.loads(lines[1]), "error": "oh"}
     (tmp_path / LINES_NAME).write_text(lines[0] + json.dumps(failed) + "\n")
-    with pytest.raises(ValueError, match="holds another batch: its run 0"):
+    with pytest.raises(ValueError, match="holds a different batch: its run 0"):
         run([other(jobs[0]), jobs[1]], tmp_path)
 
 
@@ -167,10 +167,10 @@ def test_what_is_no_manifest(tmp_path: Path, content: str) -> None:
     """One line that names the file, which stays as it is."""
     (tmp_path / LINES_NAME).write_text(content, encoding="latin-1")
     before = files(tmp_path)
-    with pytest.raises(ValueError, match=f"{LINES_NAME} is no manifest: line [12] is no") as caught:
-        BatchFolder(tmp_path).look([job(0, tmp_path), job(1, tmp_path)])
+    with pytest.raises(ValueError, match=f"{LINES_NAME} is not a manifest: line [12] is not a") as caught:
+        BatchFolder(tmp_path).inspect([job(0, tmp_path), job(1, tmp_path)])
     assert "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match="is no manifest"):
+    with pytest.raises(ValueError, match="is not a manifest"):
         run([job(0, tmp_path), job(1, tmp_path)], tmp_path)
     assert files(tmp_path) == before
 
@@ -186,13 +186,13 @@ def test_half_a_first_line(tmp_path: Path, half: str) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("hello", "it is no table of JSON"),
-        ("[]", "it is no table of JSON"),
-        ("[" * 100_000, "it is no table of JSON"),
+        ("hello", "expected a JSON object"),
+        ("[]", "expected a JSON object"),
+        ("[" * 100_000, "expected a JSON object"),
         ("{}", "it has no runs"),
         ('{"runs": {"index": 0}}', "it has no runs"),
-        ('{"runs": [5]}', "run 0: a table was expected"),
-        ('{"runs": [{"index": "0", "name": "x", "bindings": {}}]}', "run 0: 'index': found '0'"),
+        ('{"runs": [5]}', "run 0: expected a table"),
+        ('{"runs": [{"index": "0", "name": "x", "bindings": {}}]}', "run 0: 'index': unexpected value '0'"),
         ('{"runs": [{"index": 0}]}', "run 0: missing 2 required positional arguments"),
         ('{"runs": [{"index": 0, "name": "x", "bindings": {}, "violations": [["p", "3", ""]]}]}', "'violations'"),
     ],
@@ -200,12 +200,12 @@ def test_half_a_first_line(tmp_path: Path, half: str) -> None:
 def test_manifests_that_are_none(tmp_path: Path, content: str, why: str) -> None:
     """They are named, and why."""
     (tmp_path / MANIFEST_NAME).write_text(content)
-    with pytest.raises(ValueError, match=f"{MANIFEST_NAME} is no manifest: .*{why}"):
+    with pytest.raises(ValueError, match=f"{MANIFEST_NAME} is not a manifest: .*{why}"):
         read_manifest(tmp_path)
 
 
 def test_a_manifest_that_is_not_there_yet(tmp_path: Path) -> None:
     """It is said that the batch has not finished."""
     (tmp_path / LINES_NAME).write_text(BEGUN)
-    with pytest.raises(ValueError, match="holds a batch that has not finished"):
+    with pytest.raises(ValueError, match="holds an unfinished batch"):
         read_manifest(tmp_path)

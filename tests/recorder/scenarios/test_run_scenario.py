@@ -165,10 +165,12 @@ def test_a_checkpoint_of_another_scenario_is_refused(whole: tuple[ScenarioResult
     """By its hash, which is in the message; another name is not another scenario."""
     folder = whole[1]
     path = folder / "checkpoint_5.tape"
-    with pytest.raises(ValueError, match=r"checkpoint_5.tape is of another scenario: its hash is [0-9a-f]{16}"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint_5.tape belongs to a different scenario: expected the hash [0-9a-f]{16}"
+    ):
         run_with_scenario(Ring(), PROVOKED | {"seed": 4}, steps=41, start=path)
     run_with_scenario(Ring(), PROVOKED | {"name": "other"}, steps=7, start=path)
-    with pytest.raises(ValueError, match="the checkpoint is of tick 5, behind the last one, 3"):
+    with pytest.raises(ValueError, match="the checkpoint is of tick 5, after the last tick, 3"):
         run_with_scenario(Ring(), PROVOKED, steps=4, start=path)
 
 
@@ -260,7 +262,7 @@ def test_a_scenario_that_ships(tmp_path: Path) -> None:
     assert [one.step for one in result.trace.samples if one.role == "beetle"] == [0, 1, 2, 3, 4, 5]
     with replayer.open(tmp_path / "a.tape") as timeline:
         assert timeline.verify().ok
-    with pytest.raises(ConfigError, match="steps: at least 1 was expected, found 0"):
+    with pytest.raises(ConfigError, match="steps: expected at least 1, got 0"):
         run("arms-race", steps=0)
 
 

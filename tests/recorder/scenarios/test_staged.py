@@ -117,7 +117,7 @@ def test_a_foreign_world_with_messages_is_raced(tmp_path: Path, roles: list[str]
 def test_inputs_besides_the_race_are_refused() -> None:
     """They would be lost; nothing, and an empty list, are none."""
     assert run_with_scenario(RacedRing(), THREADED, steps=3, inputs=lambda *_: []).error is None
-    with pytest.raises(UsageError, match=r"it takes no inputs, found \{'order': \['a'\]\}"):
+    with pytest.raises(UsageError, match=r"a threaded run takes no inputs, .*; got \{'order': \['a'\]\}"):
         run_with_scenario(RacedRing(), THREADED, steps=3, inputs=lambda *_: {"order": ["a"]})
 
 

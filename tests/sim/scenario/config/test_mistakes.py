@@ -98,7 +98,7 @@ MISTAKES = [
     (
         "steps = 6",
         "steps = 1",
-        "scenario.steps: at least 2 was expected, a sample at tick 0 and one behind it; found 1",
+        "scenario.steps: expected at least 2, a sample at tick 0 and one after it, got 1",
     ),
     ("steps = 6", "seed = -1", "scenario.seed: a whole number from 0 to 9223372036854775807 was expected, found -1"),
     ("steps = 6", 'roles = "snail"', "scenario.roles: a list was expected, found 'snail'"),
