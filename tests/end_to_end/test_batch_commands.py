@@ -84,7 +84,7 @@ def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
         ("", "--player snail=greedy", "its run 0 has different players"),
         ("--player snail=greedy", "--player snail=random", "its run 0 has different players"),
         ("--no-tapes", "", "or none where one was"),
-        ("", "--no-tapes", "a tape where none is asked for"),
+        ("", "--no-tapes", "a tape that was not requested"),
     ],
 )
 def test_other_settings_are_another_batch(capsys: pytest.CaptureFixture[str], first: str, then: str, text: str) -> None:
@@ -224,7 +224,7 @@ def test_comparing_with_what_is_no_sweep(capsys: pytest.CaptureFixture[str], con
     assert run(replayer.commands.main.main, "compare one two") == 2
     assert_one_line(capsys.readouterr(), "one holds an unfinished batch")
     assert run(recorder.commands.main.main, "batch tiny.toml -o two") == 2
-    assert_one_line(capsys.readouterr(), "two/manifest.json exists already")
+    assert_one_line(capsys.readouterr(), "two/manifest.json is not a manifest: ")
 
 
 def test_without_their_packages_pictures_and_tables_are_named(

@@ -1,4 +1,4 @@
-"""Many runs: the same results in the same order for any number of workers, and after one has died."""
+"""Many runs: the same results in the same order for any number of workers, and after the death of one."""
 
 from __future__ import annotations
 
@@ -65,27 +65,27 @@ properties = [{ name = "snails", kind = "always", when = "heads.snail > 4" }]
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """The file of a small meadow."""
+    """Write the file of a small meadow."""
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     return path
 
 
 def jobs_of(tiny: Path, count: int, folder: Path | None = None) -> list[Job]:
-    """Runs with seeds from 0."""
+    """Make jobs with seeds from 0."""
     if folder is not None:
         folder.mkdir(exist_ok=True)
     return sweep_jobs(load_scenario(str(tiny)), [Axis("seed", tuple(range(count)))], folder)
 
 
 def without_place(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Records as plain data, without what depends on where and how often they ran."""
+    """Return records as plain data, without tape paths and attempts."""
     return [attrs.asdict(attrs.evolve(record, tape=None, attempts=1)) for record in records]
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path, count: int) -> None:
-    """Many runs, on 1, 2 and 4 workers, in this process's threads, and one by one by hand."""
+    """The records are the same on 1, 2 and 4 workers, in threads of this process, and one by one."""
     truth = [run_job(job) for job in jobs_of(tiny, count)]
     assert [record.index for record in truth] == list(range(count))
     assert [dict(record.bindings) for record in truth] == [{"seed": seed} for seed in range(count)]
@@ -102,7 +102,7 @@ def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path, count
 
 
 def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
-    """Its job is run again; if that kills the worker, too, the job is named, and the others come to the same."""
+    """Its job runs again; if it kills the worker again, its record has the error; the other records are unchanged."""
     jobs = jobs_of(tiny, 5, tmp_path / "tapes")
     truth = without_place([run_job(job) for job in jobs_of(tiny, 5)])
 
@@ -115,21 +115,21 @@ def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
     assert without_place([*dead[:3], *dead[4:]]) == [*truth[:3], *truth[4:]]
 
 
-def test_a_tape_that_was_begun_when_a_worker_died(tiny: Path, tmp_path: Path) -> None:
-    """What a run had written that was under way with the dead one goes, and it is run again; others' files stay."""
+def test_a_partial_tape_of_a_dead_worker(tiny: Path, tmp_path: Path) -> None:
+    """A partial tape of a run in progress is deleted and the run repeated; files of other programs stay."""
     jobs = jobs_of(tiny, 3, tmp_path / "tapes")
     assert jobs[2].tape is not None
-    jobs[2].tape.write_text("somebody's")
+    jobs[2].tape.write_text("foreign")
     found = run_many(jobs, workers=2, work=dies_beside_a_begun_tape)
 
     assert without_place(found[:2]) == without_place([run_job(job) for job in jobs_of(tiny, 2)])
     assert found[2].error is not None
     assert found[2].error.startswith("FileExistsError")
-    assert jobs[2].tape.read_text() == "somebody's"
+    assert jobs[2].tape.read_text() == "foreign"
 
 
 def test_a_run_that_fails_does_not_end_the_others(tiny: Path) -> None:
-    """A job whose world cannot be made has an error; the others have not."""
+    """A job whose world cannot be made has an error; the others have none."""
     jobs = jobs_of(tiny, 3)
     jobs[1] = attrs.evolve(jobs[1], config={**jobs[1].config, "flora": []})
     records = run_many(jobs, workers=1)
@@ -138,8 +138,8 @@ def test_a_run_that_fails_does_not_end_the_others(tiny: Path) -> None:
     assert [record.error for record in (records[0], records[2])] == [None, None]
 
 
-def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
-    """What has finished is not run again, a line that a kill left half written does not count, other jobs are refused."""
+def test_a_batch_is_continued(tiny: Path, tmp_path: Path) -> None:
+    """Finished runs are not repeated, a half-written line does not count, different jobs are refused."""
     folder = tmp_path / "runs"
     jobs = sweep_jobs(load_scenario(str(tiny)), [Axis("seed", (0, 1, 2, 3))], folder)
     ran: list[int] = []
@@ -172,8 +172,8 @@ def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
             run_batch(other, folder, workers=1, work=work)
 
 
-def test_a_species_that_was_never_there(tiny: Path) -> None:
-    """It has not died out at tick 0, and is in no survival curve; one that does die out is."""
+def test_a_species_that_never_lived(tiny: Path) -> None:
+    """It is not extinct at tick 0 and has no survival curve; a species that dies out has one."""
     slug = '[[herbivores]]\nname = "slug"\nconsumption_rate = 1\nupkeep = 0.5\nenergy_min = 2\n[[plants]]'
     tiny.write_text(TINY.replace("diet = [[true]]", "diet = [[true], [true]]").replace("[[plants]]", slug, 1))
     (record,) = run_many(jobs_of(tiny, 1), workers=1)
@@ -187,7 +187,7 @@ def test_a_species_that_was_never_there(tiny: Path) -> None:
 
 
 def test_axes_that_do_nothing(tiny: Path) -> None:
-    """Each is refused by its path, and one that does something is not."""
+    """Each is refused with its path; an effective axis is accepted."""
     plain = load_scenario(str(tiny))
     stepped = attrs.evolve(plain, provocation={**(plain.provocation or {}), "steps": 4})
     assert [job.ticks for job in sweep_jobs(plain, [read_axis("ticks=2,3")], None)] == [2, 3]
@@ -208,13 +208,13 @@ def test_axes_that_do_nothing(tiny: Path) -> None:
 
 @pytest.mark.parametrize("seeds", ["0,abc", "0,-1", "0,", "0,1.5", "0,true", "3,9223372036854775808,5"])
 def test_all_seeds_are_checked(tiny: Path, seeds: str) -> None:
-    """Not only the first."""
+    """All seeds are checked, not only the first."""
     with pytest.raises(ConfigError, match="seed: a whole number from 0"):
         sweep_jobs(load_scenario(str(tiny)), [read_axis(f"seed={seeds}")], None)
 
 
 def test_axes_in_order(tiny: Path) -> None:
-    """All combinations, the last axis turning fastest; a new key is set, a wrong place or value names the path."""
+    """All combinations; the last axis varies fastest; a new key is set; an error names the path."""
     loaded = load_scenario(str(tiny))
     axes = [read_axis("scenario.network.loss=0,0.5"), read_axis("seed=7..8")]
     with pytest.raises(ConfigError, match=r"scenario.network.loss: there is no scenario.network in the scenario"):
@@ -242,7 +242,7 @@ def test_axes_in_order(tiny: Path) -> None:
     ],
 )
 def test_axes_as_text(text: str, path: str, values: tuple[Any, ...]) -> None:
-    """Ranges and lists."""
+    """An axis is a range or a list."""
     assert read_axis(text) == Axis(path, values)
 
 
@@ -251,13 +251,13 @@ def test_axes_as_text(text: str, path: str, values: tuple[Any, ...]) -> None:
     ["seed", "seed=", "=1", "a..b=1", "a[x]=1", "seed=3..1", "seed=0..100000", "seed=1,1", "a=1,1.0", "a=[1],[1]"],
 )
 def test_axes_that_are_none(text: str) -> None:
-    """They name what was expected."""
+    """The error states the expected form."""
     with pytest.raises(ConfigError, match="expected"):
         read_axis(text)
 
 
 def test_set_parameter() -> None:
-    """In tables and lists, at any depth."""
+    """Values are set in tables and lists, at any depth."""
     plain: dict[str, Any] = {"a": {"b": [{"c": 1}, {"c": 2}]}}
     set_parameter(plain, "a.b[1].c", 5)
     set_parameter(plain, "a.d", [1])
@@ -269,7 +269,7 @@ def test_set_parameter() -> None:
 
 
 def test_comparing_sweeps() -> None:
-    """By index; what only one has counts as changed."""
+    """Runs are compared by index; a run in only one sweep counts as changed."""
     one = [RunRecord(i, "x", {"seed": i}, final_hash="aa", productive=4) for i in range(4)]
     other = [
         one[0],
@@ -287,7 +287,7 @@ def test_comparing_sweeps() -> None:
 
 
 def test_how_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as asked for, one where CI is set, else one a processor."""
+    """As many as requested, one if CI is set, else one per processor."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
     monkeypatch.delenv("CI", raising=False)
     assert (worker_count(5), worker_count()) == (5, 3)
@@ -296,7 +296,7 @@ def test_how_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_host(tmp_path: Path) -> None:
-    """All scenarios of another project, in processes, with its own rule; a scenario that it lacks is named."""
+    """All scenarios of another project run in processes, with its additional rule; an unknown scenario is refused."""
     found = run_harness("batch_work:Rings", workers=2, tapes=tmp_path / "tapes")
 
     assert [one.record.name for one in found] == ["plain", "slow", "short"]
@@ -312,7 +312,7 @@ def test_a_host(tmp_path: Path) -> None:
 
 
 def test_a_foreign_scenario_has_no_job(tmp_path: Path) -> None:
-    """Without a registered world a worker could not make it."""
+    """A worker cannot make a simulation without a registered world."""
     path = tmp_path / "foreign.toml"
     path.write_text("[scenario]\nsteps = 3\n")
     with pytest.raises(ValueError, match="foreign: runs in processes need a registered world"):

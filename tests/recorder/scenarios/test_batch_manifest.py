@@ -1,4 +1,4 @@
-"""The folder of a batch: what is somebody else's stays and is said, what counts as finished is of the very same job."""
+"""The folder of a batch: foreign files stay and are reported; only runs of the same job count as finished."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CONFIG = {"world": "meadow", "seed": 1}
 
 
 def job(index: int, folder: Path | None, **more: Any) -> Job:
-    """A job of no scenario that could be run; its tape lies in folder."""
+    """Make a job that cannot run, with its tape in folder."""
     given = {"scenario": {}, "ticks": 5, "bindings": {"seed": index}, **more}
     made = Job(index, "x", "meadow", CONFIG, **given)
     return attrs.evolve(made, tape=folder / f"{made.run_name}.tape" if folder is not None else None)
 
 
 def done(one: Job) -> RunRecord:
-    """As if the job had run."""
+    """Make the record that the job would have."""
     if one.tape is not None:
         assert not one.tape.exists()
         one.tape.write_text(f"tape {one.index}")
@@ -36,7 +36,7 @@ def done(one: Job) -> RunRecord:
 
 
 def run(jobs: list[Job], folder: Path) -> list[int]:
-    """Run jobs; the indices of those that ran."""
+    """Run jobs; return the indices of those that ran."""
     ran: list[int] = []
 
     def work(one: Job) -> RunRecord:
@@ -51,7 +51,7 @@ def run(jobs: list[Job], folder: Path) -> list[int]:
     "name",
     ["run-00001.tape", "run-00001.tape.journal", "run-00001.tape.2", MANIFEST_NAME, "survival.png"],
 )
-def test_files_that_were_there_before(tmp_path: Path, name: str) -> None:
+def test_existing_files(tmp_path: Path, name: str) -> None:
     """They are refused by name, and nothing is written."""
     (tmp_path / name).write_text("mine")
     (tmp_path / "run-00001.tape.notes").write_text("mine, too")
@@ -61,8 +61,8 @@ def test_files_that_were_there_before(tmp_path: Path, name: str) -> None:
     assert files(tmp_path) == before
 
 
-def test_files_beside_a_batch(tmp_path: Path) -> None:
-    """What only begins as a tape's name stays; a run more than a batch has begun with does not take a tape's place."""
+def test_files_next_to_a_batch(tmp_path: Path) -> None:
+    """Files whose names only start like a tape's stay; an additional run does not overwrite an existing file."""
     notes = tmp_path / "run-00001.tape.notes"
     notes.write_text("mine")
     jobs = [job(index, tmp_path) for index in range(4)]
@@ -79,7 +79,7 @@ def test_files_beside_a_batch(tmp_path: Path) -> None:
 
 
 def test_a_kill_before_the_first_has_finished(tmp_path: Path) -> None:
-    """What was begun is begun again."""
+    """Runs in progress start again."""
 
     def killed(one: Job) -> RunRecord:
         assert one.tape is not None
@@ -107,8 +107,8 @@ def test_a_kill_before_the_first_has_finished(tmp_path: Path) -> None:
         (lambda one: attrs.evolve(one, name="y"), "a different name"),
     ],
 )
-def test_another_job_is_not_done(tmp_path: Path, other: Callable[[Job], Job], what: str) -> None:
-    """Whatever it is in which it is another one, even if the one that ran has failed; the same one is done."""
+def test_a_different_job_is_not_finished(tmp_path: Path, other: Callable[[Job], Job], what: str) -> None:
+    """A job with any difference is refused, even if the earlier run failed; the same job counts as finished."""
     jobs = [job(0, tmp_path), job(1, tmp_path)]
     assert run(jobs, tmp_path) == [0, 1]
     before = files(tmp_path)
@@ -124,7 +124,7 @@ def test_another_job_is_not_done(tmp_path: Path, other: Callable[[Job], Job], wh
 
 
 def test_two_at_once(tmp_path: Path) -> None:
-    """The second is refused, and takes nothing away."""
+    """The second batch is refused and deletes nothing."""
     jobs = [job(0, tmp_path)]
 
     def work(one: Job) -> RunRecord:
@@ -163,8 +163,8 @@ BEGUN = '{"begun": 2}\n'
         BEGUN + "[" * 100_000 + "\n",
     ],
 )
-def test_what_is_no_manifest(tmp_path: Path, content: str) -> None:
-    """One line that names the file, which stays as it is."""
+def test_files_that_are_not_manifests(tmp_path: Path, content: str) -> None:
+    """One line names the file, which stays unchanged."""
     (tmp_path / LINES_NAME).write_text(content, encoding="latin-1")
     before = files(tmp_path)
     with pytest.raises(ValueError, match=f"{LINES_NAME} is not a manifest: line [12] is not a") as caught:
@@ -177,7 +177,7 @@ def test_what_is_no_manifest(tmp_path: Path, content: str) -> None:
 
 @pytest.mark.parametrize("half", ["", "{", BEGUN[:-1], BEGUN[:5]])
 def test_half_a_first_line(tmp_path: Path, half: str) -> None:
-    """A kill has left it."""
+    """A kill can leave half of the first line: the batch starts."""
     (tmp_path / LINES_NAME).write_text(half)
     assert run([job(0, tmp_path)], tmp_path) == [0]
     assert (tmp_path / LINES_NAME).read_text().startswith('{"begun": 1}\n{"job": {')
@@ -197,15 +197,15 @@ def test_half_a_first_line(tmp_path: Path, half: str) -> None:
         ('{"runs": [{"index": 0, "name": "x", "bindings": {}, "violations": [["p", "3", ""]]}]}', "'violations'"),
     ],
 )
-def test_manifests_that_are_none(tmp_path: Path, content: str, why: str) -> None:
-    """They are named, and why."""
+def test_invalid_manifests(tmp_path: Path, content: str, why: str) -> None:
+    """The error names the file and the reason."""
     (tmp_path / MANIFEST_NAME).write_text(content)
     with pytest.raises(ValueError, match=f"{MANIFEST_NAME} is not a manifest: .*{why}"):
         read_manifest(tmp_path)
 
 
-def test_a_manifest_that_is_not_there_yet(tmp_path: Path) -> None:
-    """It is said that the batch has not finished."""
+def test_a_manifest_of_an_unfinished_batch(tmp_path: Path) -> None:
+    """The error states that the batch is unfinished."""
     (tmp_path / LINES_NAME).write_text(BEGUN)
     with pytest.raises(ValueError, match="holds an unfinished batch"):
         read_manifest(tmp_path)

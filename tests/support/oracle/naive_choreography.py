@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 ONE = 1 << 32
-ACTS_MAX = 400  # An endless protocol is followed so far.
+ACTS_MAX = 400  # An endless protocol is followed up to here.
 
 
 class _Again(Exception):  # noqa: N818 - not an error
@@ -26,9 +26,9 @@ class _Enough(Exception):  # noqa: N818
 
 
 class Acts:
-    """What each role does, in order: ("send" | "choose" | "receive" | "offer", other role, label, carried).
+    """The acts of each role, in order: ("send" | "choose" | "receive" | "offer", other role, label, carried).
 
-    complete: whether the protocol came to its end before ACTS_MAX. picks_used: how many choices were made.
+    complete: True if the protocol ended before ACTS_MAX. picks_used: number of choices made.
     """
 
     def __init__(self, protocol: dict[str, Any], picks: Sequence[int] | None = None) -> None:
@@ -87,13 +87,13 @@ class Acts:
 
 
 def all_courses(protocol: dict[str, Any]) -> Iterator[Acts]:
-    """The protocol with each way in which its choices can go."""
+    """Yield the acts of the protocol for each combination of choices."""
     open_picks: list[list[int]] = [[]]
     while open_picks:
         picks = open_picks.pop()
         acts = Acts(protocol, picks)
         if acts.picks_used > len(picks):
-            open_picks.extend([*picks, one] for one in range(3) if _exists(protocol, [*picks, one]))
+            open_picks.extend([*picks, pick] for pick in range(3) if _exists(protocol, [*picks, pick]))
         else:
             yield acts
 
@@ -107,7 +107,7 @@ def _exists(protocol: dict[str, Any], picks: list[int]) -> bool:
 
 
 class NaiveRun:
-    """Lists of acts, run with bounded queues; register 1 and the counters are the only memory, and what is put in."""
+    """Lists of acts, run with bounded queues; the only memory is register 1, the counters, and the initial registers."""
 
     def __init__(self, acts: Acts, capacity: int, registers: dict[str, list[int]]) -> None:
         self.acts, self.capacity = acts, capacity
@@ -119,11 +119,11 @@ class NaiveRun:
         self.sent = 0
 
     def exhausted(self) -> bool:
-        """Whether a role has come to the end of what is known of an endless protocol."""
+        """Return True if a role has done all acts that were followed of an endless protocol."""
         return not self.acts.complete and any(self.done[role] >= len(self.acts.of[role]) for role in self.acts.roles)
 
     def round(self, order: list[str]) -> list[dict[str, Any]]:
-        """The events of a round."""
+        """Run a round and return its events."""
         events: list[dict[str, Any]] = []
         for role in order:
             if self.done[role] < len(self.acts.of[role]):
@@ -207,7 +207,7 @@ def _numbers(payload: Any) -> list[int]:
 
 
 def most_waiting(acts: Acts) -> int:
-    """The most messages that can wait in one queue in any order of steps: all of them are tried."""
+    """Return the most messages that can wait in one queue, by a search over all orders of steps."""
     seen = {(0,) * len(acts.roles)}
     open_places = list(seen)
     most = 0

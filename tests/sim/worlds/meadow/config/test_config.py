@@ -1,4 +1,4 @@
-"""Mistakes in a meadow's configuration, each with the line that a user reads."""
+"""Mistakes in a meadow's configuration, each with its error line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELEASE = {"kind": "release", "tick": 1, "species": "sheep", "x": 0, "y": 0, "po
 
 
 def flora(**changes: Any) -> dict[str, Any]:
-    """A change of the one flora species."""
+    """Return a change of the only flora species."""
     return {"flora": [{**idle_flora("moss"), **changes}]}
 
 
@@ -108,7 +108,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ("changes", "message"), MISTAKES, ids=lambda value: value[:40] if isinstance(value, str) else ""
 )
 def test_each_mistake_gives_one_line(changes: dict[str, Any], message: str) -> None:
-    """The place, what was expected and what was found, word for word; the world itself refuses it alike."""
+    """The line has the key path, the expected and the actual value; the world raises the same error."""
     for make in (read_config, Meadow):
         with pytest.raises(ConfigError) as caught:
             make(small_meadow(**changes))
@@ -116,14 +116,14 @@ def test_each_mistake_gives_one_line(changes: dict[str, Any], message: str) -> N
 
 
 def test_a_missing_key_is_named() -> None:
-    """Without flora there is no meadow."""
+    """A meadow without flora is refused."""
     with pytest.raises(ConfigError) as caught:
         read_config({"grid": {"width": 1, "height": 1}})
     assert str(caught.value) == "flora: this key is missing"
 
 
 def test_the_limits_can_be_used() -> None:
-    """Sixteen species of each kind, the greatest values and no herbivores at all are fine."""
+    """Sixteen species of each kind, the greatest values, and no herbivores are accepted."""
     most = {"flora": [idle_flora(f"f{i}", max_energy=1_000_000, growth_percent=1000) for i in range(16)]}
     eaters = [{**SHEEP, "name": f"h{i}"} for i in range(16)]
     config = read_config(small_meadow(**most, herbivores=eaters, diet=[[True] * 16] * 16, seed=(1 << 63) - 1))

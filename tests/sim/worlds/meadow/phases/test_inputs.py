@@ -1,4 +1,4 @@
-"""Inputs: each kind, their canonical order, and what cannot be."""
+"""Inputs: each kind, their canonical order, and invalid inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIG = small_meadow(
 
 
 def test_plant_puts_a_seedling_on_a_free_cell() -> None:
-    """The seedling has base energy and the present tick as its birth; on an occupied cell nothing happens."""
+    """The seedling has base energy and the current tick as its birth; on an occupied cell nothing happens."""
     meadow = Meadow(CONFIG)
     meadow.step(None)
     meadow.step([{"kind": "plant", "species": 1, "x": 5, "y": 4}, {"kind": "plant", "species": 1, "x": 0, "y": 0}])
@@ -41,7 +41,7 @@ def test_plant_puts_a_seedling_on_a_free_cell() -> None:
 
 
 def test_release_brings_a_swarm() -> None:
-    """It has energy_min for each head and acts in the same tick."""
+    """The swarm has energy_min for each head and acts in the same tick."""
     meadow = Meadow(CONFIG)
     meadow.step([{"kind": "release", "species": 0, "x": 0, "y": 0, "population": 9}])
 
@@ -65,7 +65,7 @@ def test_wind_and_drought_change_the_climate() -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_any_order_of_one_ticks_inputs_gives_the_same_state(data: st.DataObject) -> None:
-    """Inputs are sorted by kind and values first, so that permuting them changes no byte."""
+    """Inputs are sorted by kind and values first, so permuting them changes no byte."""
     plain = data.draw(meadows())
     inputs = data.draw(st.lists(meadow_inputs(plain), min_size=2, max_size=6))
     one, two = Meadow(plain), Meadow(plain)
@@ -102,8 +102,8 @@ LIMITS: list[tuple[dict[str, Any], str, int, int]] = [
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD, ids=repr)
-def test_an_input_that_cannot_be_changes_nothing(bad: Any, message: str) -> None:
-    """ValueError with what was expected; the tick, and good inputs beside the bad one, were not carried out either."""
+def test_an_invalid_input_changes_nothing(bad: Any, message: str) -> None:
+    """ValueError states the expected value; neither the tick nor valid inputs of the same list are carried out."""
     meadow = Meadow(CONFIG)
     before = meadow.state.arena.tobytes()
 
@@ -115,7 +115,7 @@ def test_an_input_that_cannot_be_changes_nothing(bad: Any, message: str) -> None
 
 @pytest.mark.parametrize(("item", "key", "low", "high"), LIMITS)
 def test_the_limits_of_values(item: dict[str, Any], key: str, low: int, high: int) -> None:
-    """Both ends can be sent, one less and one more cannot."""
+    """Both limits are accepted; one less and one more are refused."""
     for value in (low, high):
         Meadow(CONFIG).step([{**item, key: value}])
     for value in (low - 1, high + 1, math.inf):
@@ -124,7 +124,7 @@ def test_the_limits_of_values(item: dict[str, Any], key: str, low: int, high: in
 
 
 def test_numpy_integers_are_whole_numbers() -> None:
-    """What comes out of an array can be sent as it is."""
+    """Items of arrays can be sent without a conversion."""
     one, two = Meadow(CONFIG), Meadow(CONFIG)
     one.step([GOOD])
     two.step([{"kind": "plant", **{key: np.int64(GOOD[key]) for key in ("species", "x", "y")}}])
@@ -133,7 +133,7 @@ def test_numpy_integers_are_whole_numbers() -> None:
 
 
 def test_the_schedule_of_a_scenario() -> None:
-    """An input comes at its tick, again every so many ticks, until the last one; decimals become fixed point."""
+    """An input is sent at its tick and repeated at its interval until its last tick; decimals become fixed point."""
     plant = {"kind": "plant", "species": "fern", "x": 1, "y": 2}
     wind = {"kind": "wind", "east": 1.5, "south": -0.5}
     source = WORLD.inputs(
