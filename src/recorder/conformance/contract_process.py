@@ -11,6 +11,7 @@ import msgpack
 
 from recorder.conformance.contract_checks import simulation_from
 from recorder.factory_spec import load_factory
+from recorder.processes.interpreter import begin_as_python
 from sim.kernel.plain_data import decode_plain
 
 
@@ -35,6 +36,7 @@ def factory_at(file: str, name: str) -> Any:
 
 def main() -> None:
     """Read a request from stdin, write the hashes to stdout, both as MessagePack."""
+    begin_as_python()
     request = msgpack.unpackb(sys.stdin.buffer.read())
     sys.path[:] = request["path"]
     make = factory_at(*request["location"])

@@ -13,10 +13,8 @@ import fcntl
 import functools
 import hashlib
 import itertools
-import multiprocessing
 import os
 import re
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +26,7 @@ from recorder.corpus.corpus import TAPE_SUFFIX, Corpus, note_run
 from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, examine, family_of, scores_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
-from recorder.processes.parent_death import end_with_parent
+from recorder.processes.pool import Pool
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import input_source_of
 from recorder.runs.outcome import outcome_at
@@ -220,11 +218,12 @@ def run_missing(
     folder: Path,
     *,
     workers: int | None = None,
+    pool: Pool | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[RunRecord]:
     """Run the missing runs, writing tapes and index to the locked folder; return their records, in the same order.
 
-    progress: called with the number of finished runs. Raises OSError, ForeignIndexError.
+    workers, pool: see run_many. progress: called with the number of finished runs. Raises OSError, ForeignIndexError.
     """
     for planned in missing:
         clear_unfinished(_tape_of(planned))
@@ -244,7 +243,7 @@ def run_missing(
     assert len(intervals) <= 1  # plan_runs gives all runs the same interval.
     work = functools.partial(run_generated, keyframe_interval_ticks=max(intervals, default=KEYFRAME_INTERVAL_TICKS))
     try:
-        return run_many(jobs, workers=workers, finished=finished, work=work)
+        return run_many(jobs, workers=workers, pool=pool, finished=finished, work=work)
     finally:
         _clear_parts(missing)  # Of failed and interrupted runs: these start again from tick 0.
 
@@ -266,10 +265,9 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     Raises KeyboardInterrupt.
     """
     assert job.tape is not None
-    process = _Worker.current()
     error: str | None = None
     try:
-        error = _record(job, job.tape, process, keyframe_interval_ticks)
+        error = _record(job, job.tape, keyframe_interval_ticks)
         tape = job.tape.with_name(job.tape.name.removesuffix(PART_SUFFIX))
         publish_file(job.tape, tape)
         run = examine(tape)
@@ -282,7 +280,7 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     return GeneratedRun(job.index, job.name, {}, job.ticks, tape=str(tape), error=error, run=run, **facts)
 
 
-def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int) -> str | None:
+def _record(job: Job, tape: Path, keyframe_interval_ticks: int) -> str | None:
     """Record a run to its end and seal its tape; return the exception of the simulation as text, if it raised.
 
     The command record run makes the same run from the same scenario, seed and players.
@@ -302,7 +300,6 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
     )
     with recorder, raced_inputs(recorder.simulation, input_source.inputs) as inputs_at:
         while (end := outcome_at(recorder, input_source, job.ticks)) is None:
-            process.ensure_not_interrupted()
             inputs = inputs_at(recorder.tick + 1, recorder.simulation.state)
             try:
                 recorder.step(inputs)
@@ -312,37 +309,3 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
         scores = scores_of(world, job.config, recorder.simulation.state)
         recorder.close(end | ({SCORES: scores} if scores else {}))
     return None
-
-
-class _Worker:
-    """The process of a run: it ends with its parent, and stops when it is interrupted.
-
-    A worker that outlived its parent would keep writing to files that a second attempt writes again.
-    """
-
-    _current: _Worker | None = None
-
-    def __init__(self) -> None:
-        self._interrupted = False
-        parent = multiprocessing.parent_process()
-        if parent is None:
-            return  # Not a worker but the user's process: Ctrl-C keeps its meaning.
-        signal.signal(signal.SIGINT, self._interrupt)
-        assert parent.pid is not None
-        end_with_parent(parent.pid)
-
-    @classmethod
-    def current(cls) -> _Worker:
-        """Return the worker of this process."""
-        if cls._current is None:
-            cls._current = cls()
-        cls._current.ensure_not_interrupted()
-        return cls._current
-
-    def _interrupt(self, *_: object) -> None:
-        self._interrupted = True  # No exception here: between two runs it would not be caught.
-
-    def ensure_not_interrupted(self) -> None:
-        """Raise KeyboardInterrupt if this process was interrupted."""
-        if self._interrupted:
-            raise KeyboardInterrupt

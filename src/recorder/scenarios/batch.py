@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import deque
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from recorder.errors import WriterFailedError
-from recorder.processes.spawn_pool import pool_of, run_in
+from recorder.errors import RecordingWarning, WriterFailedError
+from recorder.processes.deferred_interrupts import interrupts_held_back
+from recorder.processes.executor_pool import ExecutorPool
+from recorder.processes.pool import Outcome, Pool, Report, WorkerDiedError
+from recorder.processes.spawn_pool import SpawnPool
 from recorder.runs.input_source import InputSource, input_source_of
 from recorder.scenarios.run_scenario import run_with_scenario
 from recorder.settings import TICKS_MAX
@@ -224,44 +228,64 @@ def run_many(
     *,
     workers: int | None = None,
     executor: Executor | None = None,
+    pool: Pool | None = None,
     finished: Callable[[RunRecord], None] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
     """Run all jobs; return their records, in the order of the jobs.
 
     workers: see worker_count. executor: an executor of concurrent.futures to use instead; it is not shut down. If one
-    of its processes dies, the remaining jobs run in worker processes, by default in one. finished: called with each
-    record when it is available, in any order. work: runs one job.
+    of its processes dies, the remaining jobs run in worker processes, by default in one. pool: runs the jobs instead;
+    see recorder.processes.pool. finished: called with each record when it is available, in any order. work: runs one job.
 
-    Raises ValueError if two jobs have the same index.
+    Raises ValueError if two jobs have the same index, or if both an executor and a pool are given.
     """
+    if executor is not None and pool is not None:
+        raise ValueError("expected an executor or a pool, got both")
     if len({job.index for job in jobs}) < len(jobs):
         raise ValueError("expected a different index for each job of the batch")
     batch = _Batch(jobs, work, finished)
     if executor is not None:
-        batch.run_in_executor(executor, workers or 1)
+        own = _own_pool(workers or 1)
+        batch.run_in(ExecutorPool(executor), again=own)
+        batch.run_in(own, again=own)
+    elif pool is not None:
+        batch.run_in(pool, again=pool)
     elif worker_count(workers) == 1:
         for job in jobs:
             batch.keep(work(job))
     else:
-        batch.run_in_processes(worker_count(workers))
+        own = _own_pool(worker_count(workers))
+        batch.run_in(own, again=own)
     return [batch.records[job.index] for job in jobs]
+
+
+def _own_pool(workers: int) -> SpawnPool:
+    return SpawnPool(workers, prepare=_ignore_recording_warnings)
+
+
+def _ignore_recording_warnings() -> None:
+    warnings.simplefilter("ignore", RecordingWarning)  # The record of the run reports a failed tape.
+
+
+def _work_on(work: Callable[[Job], RunRecord], job: Job, _: Report) -> RunRecord:
+    return work(job)
 
 
 class _Batch:
     """The waiting jobs, and the records of the finished ones.
 
-    If a worker dies, the jobs in progress are suspects: they run again one by one, each in a separate process.
+    A job whose worker dies runs again after the others, while no other job runs.
     """
 
     def __init__(
         self, jobs: Sequence[Job], work: Callable[[Job], RunRecord], finished: Callable[[RunRecord], None] | None
     ) -> None:
         self.records: dict[int, RunRecord] = {}
-        self._waiting = deque(jobs)
-        self._work = work
+        self._waiting = list(jobs)
+        self._work = partial(_work_on, work)
         self._finished = finished
-        # The tape of a suspect is deleted, but never one that existed before the batch.
+        # The partial tape of such a job is deleted, but never a file that existed before the batch.
         self._deletable = {job.index for job in jobs if job.tape is not None and not job.tape.exists()}
 
     def keep(self, record: RunRecord) -> None:
@@ -270,29 +294,46 @@ class _Batch:
         if self._finished is not None:
             self._finished(record)
 
-    def run_in_executor(self, executor: Executor, workers: int) -> None:
-        """Run in the user's executor. workers: number of worker processes for the remaining jobs if it breaks."""
-        self._run_again(run_in(executor, self._waiting, len(self._waiting), self._work, self.keep, failed_record))
-        self.run_in_processes(workers)
-
-    def run_in_processes(self, workers: int) -> None:
-        """Run all waiting jobs in worker processes."""
-        while self._waiting:
-            with pool_of(workers) as pool:
-                suspects = run_in(pool, self._waiting, 2 * workers, self._work, self.keep, failed_record)
-            self._run_again(suspects)
-
-    def _run_again(self, suspects: list[Job]) -> None:
-        waiting = deque(sorted(suspects, key=lambda job: job.index))
-        for suspect in waiting:
-            if suspect.tape is not None and suspect.index in self._deletable:
-                clear_unfinished(suspect.tape)
-        while waiting:
-            with pool_of(1) as pool:
-                broken = run_in(pool, waiting, 1, self._work, self._keep_again, failed_record)
-            for job in broken:
+    def run_in(self, pool: Pool, again: Pool) -> None:
+        """Run all waiting jobs, and those whose worker died in the pool again. Jobs that the pool refuses keep waiting."""
+        if not self._waiting:
+            return
+        died = self._run(pool, self._waiting, self.keep)
+        for job in sorted(died, key=lambda job: job.index):
+            if job.tape is not None and job.index in self._deletable:
+                clear_unfinished(job.tape)
+            if self._run(again, [job], self._keep_again):
                 text = f"its worker died {ATTEMPTS_MAX} times, the last time while running no other job"
                 self._keep_again(failed_record(job, text))
+        self._waiting = [job for job in self._waiting if job.index not in self.records]
+
+    def _run(self, pool: Pool, jobs: Sequence[Job], keep: Callable[[RunRecord], None]) -> list[Job]:
+        """Run jobs in a pool and keep their records; return the jobs whose worker died.
+
+        If keep raises, no further job starts. After an interrupt, the records of finished jobs are kept first.
+        """
+        died: list[Job] = []
+
+        def take(outcome: Outcome[RunRecord]) -> None:
+            job = jobs[outcome.index]
+            if isinstance(outcome.error, WorkerDiedError):
+                died.append(job)
+            else:
+                keep(failed_record(job, outcome.error) if outcome.error is not None else outcome.get())
+
+        submission = pool.submit(self._work, jobs, name=lambda job: f"ran {job.run_name}")
+        try:
+            for outcome in submission:
+                with interrupts_held_back():  # An interrupt while keeping would keep the record twice.
+                    take(outcome)
+        except KeyboardInterrupt:
+            for outcome in submission.cancel():
+                if outcome.error is None:
+                    take(outcome)
+            raise
+        finally:
+            submission.cancel()
+        return died
 
     def _keep_again(self, record: RunRecord) -> None:
         self.keep(attrs.evolve(record, attempts=ATTEMPTS_MAX))

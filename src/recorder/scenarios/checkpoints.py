@@ -192,14 +192,6 @@ def _read(path: Path) -> tuple[Checkpoint, Mapping[str, Any]] | str:
         return str(error) or type(error).__name__
 
 
-def nearest_checkpoint(folder: Path, tick: int, scenario: str) -> Checkpoint | None:
-    """Return the newest checkpoint at or before tick. scenario: its hash. Raises OSError."""
-    for checkpoint in discover_checkpoints(folder).checkpoints:
-        if checkpoint.tick <= tick and checkpoint.scenario_hash == scenario:
-            return checkpoint
-    return None
-
-
 def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
     """Restore a simulation of the same world and scenario from a checkpoint; return the tick of its state.
 
