@@ -50,12 +50,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         ("batch tiny.toml --seeds 0,-1", "seed: expected an integer from 0"),
         ("batch tiny.toml --seeds 0,", "seed: expected an integer from 0"),
-        ("batch tiny.toml --seeds 1,1", "seed: each value was expected once, found 1 twice"),
+        ("batch tiny.toml --seeds 1,1", "seed: expected each value once, got 1 twice"),
         ("batch tiny.toml tiny.toml", "tiny.toml is there twice"),
         ("batch tiny.toml --ticks 900000000000000000", "--ticks 900,000,000,000,000,000: "),
         ("sweep tiny.toml --axis world=choreography", "world: a sweep is of one world"),
         ("sweep tiny.toml --axis ticks=5,-1", "ticks: a whole number from 1"),
-        ("sweep tiny.toml --axis scenario.steps=1,5", "scenario.steps: at least 2 was expected"),
+        ("sweep tiny.toml --axis scenario.steps=1,5", "scenario.steps: expected at least 2"),
     ],
 )
 def test_mistakes(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
@@ -74,17 +74,17 @@ def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
     before = files(Path())
     capsys.readouterr()
     assert run(recorder.commands.main.main, BATCH) == 2
-    assert_one_line(capsys.readouterr(), "runs/run-00000.tape is there already, and no batch has made it here")
+    assert_one_line(capsys.readouterr(), "runs/run-00000.tape exists already, and no batch made it")
     assert files(Path()) == before
 
 
 @pytest.mark.parametrize(
     ("first", "then", "text"),
     [
-        ("", "--player snail=greedy", "its run 0 has other players"),
-        ("--player snail=greedy", "--player snail=random", "its run 0 has other players"),
-        ("--no-tapes", "", "or none where one is"),
-        ("", "--no-tapes", "a tape where none is asked for"),
+        ("", "--player snail=greedy", "its run 0 has different players"),
+        ("--player snail=greedy", "--player snail=random", "its run 0 has different players"),
+        ("--no-tapes", "", "or none where one was"),
+        ("", "--no-tapes", "a tape that was not requested"),
     ],
 )
 def test_other_settings_are_another_batch(capsys: pytest.CaptureFixture[str], first: str, then: str, text: str) -> None:
@@ -219,12 +219,13 @@ def test_comparing_with_what_is_no_sweep(capsys: pytest.CaptureFixture[str], con
         Path(name).mkdir()
         Path(name, "manifest.json").write_text(content)
     assert run(replayer.commands.main.main, "compare one two") == 2
-    assert_one_line(capsys.readouterr(), "one/manifest.json is no manifest: ")
+    assert_one_line(capsys.readouterr(), "one/manifest.json is not a manifest: ")
     Path("one/manifest.json").rename("one/manifest.ndjson")
     assert run(replayer.commands.main.main, "compare one two") == 2
-    assert_one_line(capsys.readouterr(), "one holds a batch that has not finished")
+    assert_one_line(capsys.readouterr(), "one holds an unfinished batch")
     assert run(recorder.commands.main.main, "batch tiny.toml -o two") == 2
-    assert_one_line(capsys.readouterr(), "two/manifest.json is ")
+    problem = "exists already" if content.startswith("{") else "is not a manifest: "
+    assert_one_line(capsys.readouterr(), f"two/manifest.json {problem}")
 
 
 def test_without_their_packages_pictures_and_tables_are_named(

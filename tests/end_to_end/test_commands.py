@@ -227,9 +227,9 @@ BAD_SCENARIOS = {
         "flora[0].growth_percent: expected a decimal number from 0 to 1000",
     ),
     "width = 12": ("width = 12.5", "grid.width: expected an integer from 1 to 4096, got 12.5"),
-    "diet = [[true]]": ("diet = [[true, false]]", "diet: 1 rows (herbivores) of 1 values (flora) were expected"),
-    'species = "snail"': ('species = "slug"', "swarms[0].species: one of snail was expected, found 'slug'"),
-    "x = 2": ("x = 12", "swarms[0].x: a whole number from 0 to 11 was expected, found 12"),
+    "diet = [[true]]": ("diet = [[true, false]]", "diet: expected 1 rows (herbivores) of 1 values (flora)"),
+    'species = "snail"': ('species = "slug"', "swarms[0].species: expected one of snail, got 'slug'"),
+    "x = 2": ("x = 12", "swarms[0].x: expected a whole number from 0 to 11, got 12"),
     "ticks = 90": ("ticks = ", "bad.toml is not valid TOML: "),
 }
 

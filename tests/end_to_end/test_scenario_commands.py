@@ -155,7 +155,7 @@ def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     other = sweep.replace("--ticks 5", "--ticks 8")
     capsys.readouterr()
     assert run(recorder.commands.main.main, f"{other} -o one") == 2
-    assert "error: one holds another batch: its run 0 has other ticks" in capsys.readouterr().err
+    assert "error: one holds a different batch: its run 0 has different ticks" in capsys.readouterr().err
     assert run(recorder.commands.main.main, f"{other} -o two --json --no-tapes") == 1
     facts = json.loads(capsys.readouterr().out)
     assert [run_facts["violations"][0][:2] for run_facts in facts["runs"]] == [["young", 7]] * 6
@@ -181,9 +181,9 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
         ("batch", "name at least one scenario"),
         ("batch nothing", "nothing is neither a scenario file nor a shipped scenario"),
         ("batch tiny.toml --seeds x", "expected an integer from 0"),
-        ("batch tiny.toml -o runs --player snail=no", "one of idle, random, greedy was expected"),
+        ("batch tiny.toml -o runs --player snail=no", "expected one of idle, random, greedy"),
         ("sweep tiny.toml", "axis"),
-        ("sweep tiny.toml --axis seed", "PATH=VALUES was expected"),
+        ("sweep tiny.toml --axis seed", "expected PATH=VALUES"),
         ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is an axis of this path already"),
         (
             "sweep tiny.toml --axis scenario.network.loss=2",
@@ -276,7 +276,7 @@ def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     before = files(Path.cwd())
     assert run(recorder.commands.main.main, f"{line} --seed 8 -o c.tape") == 2
-    assert_one_line(capsys.readouterr(), "checkpoint_12.tape is of another scenario: its hash is ")
+    assert_one_line(capsys.readouterr(), "checkpoint_12.tape belongs to a different scenario: expected the hash ")
     Path("plain.toml").write_text(TINY)
     assert run(recorder.commands.main.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
     assert_one_line(capsys.readouterr(), "a simulation without a scenario around it has no checkpoints")

@@ -185,7 +185,7 @@ def test_what_is_no_manifest(capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("{", "[]", '{"smaller": [{"run": 1}]}', '{"smaller": 5}'):
         Path("runs/manifest.json").write_text(text)
         assert run(recorder.commands.main.main, "batch good.toml -o runs") == 2
-        assert_one_line(capsys.readouterr(), "runs/manifest.json is no manifest: ")
+        assert_one_line(capsys.readouterr(), "runs/manifest.json is not a manifest: ")
         assert [path.name for path in Path("runs").iterdir()] == ["manifest.json"]
-    with pytest.raises(ValueError, match="is no manifest"):
+    with pytest.raises(ValueError, match="is not a manifest"):
         read_smaller(Path("runs"))

@@ -185,11 +185,11 @@ def test_what_a_run_from_a_checkpoint_cannot_be(capsys: pytest.CaptureFixture[st
         Path(name).write_bytes(content)
     before = files(Path.cwd())
     for options, text in {
-        "--ticks 10": f"{start} is of tick 40: a run from there that ends at 10 has no ticks",
-        "--ticks 40": f"{start} is of tick 40: a run from there that ends at 40 has no ticks",
-        "--inputs in.ndjson --player snail=greedy": f"{start}: its run had --player snail=random, and goes on like that",
-        "": f"{start}: some of its run's inputs came from in.ndjson: name that file with --inputs",
-        "--inputs in.ndjson --seed 77": "is of another scenario",
+        "--ticks 10": f"{start} is of tick 40: expected a later last tick, got 10",
+        "--ticks 40": f"{start} is of tick 40: expected a later last tick, got 40",
+        "--inputs in.ndjson --player snail=greedy": f"{start}: expected the players of its run, --player snail=random, got --player snail=greedy",
+        "": f"{start}: its run had inputs from in.ndjson: name that file with --inputs",
+        "--inputs in.ndjson --seed 77": "belongs to a different scenario",
     }.items():
         capsys.readouterr()
         assert run(recorder.commands.main.main, f"run good.toml --from {start} -o b.tape {options}") == 2

@@ -215,6 +215,7 @@ def test_pictures_are_drawn(arms_race: Path, capsys: pytest.CaptureFixture[str],
 # --- how a run of the command is fed, and ends
 
 
+INPUT_KINDS = "plant, release, wind, gust, drought, cull, set, steer, split, spawn"
 TINY = """
 world = "meadow"
 name = "tiny"
@@ -287,15 +288,15 @@ def test_inputs_from_a_file_and_players_are_recorded(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("--player caterpillar", "--player caterpillar: PLAYER=POLICY was expected, such as caterpillar=greedy"),
+        ("--player caterpillar", "--player caterpillar: expected PLAYER=POLICY, such as caterpillar=greedy"),
         ("--player oak=greedy", "oak has no player in this scenario; players: caterpillar, beetle"),
-        ("--player beetle=clever", "one of idle, random, greedy was expected, found 'clever'"),
+        ("--player beetle=clever", "expected one of idle, random, greedy, got 'clever'"),
         ("--player beetle=idle --player beetle=idle", "beetle has a policy already"),
         ("--inputs nothing.ndjson", "nothing.ndjson: No such file or directory"),
-        ("--inputs bad.ndjson", 'bad.ndjson, line 2: {"tick": 5, "inputs": [...]} was expected'),
+        ("--inputs bad.ndjson", 'bad.ndjson, line 2: expected {"tick": 5, "inputs": [...]}'),
         (
             "--inputs hail.ndjson",
-            "hail.ndjson: the inputs of tick 2 are refused: {'kind': 'hail'} is no input of a meadow",
+            f"hail.ndjson: the inputs of tick 2 are refused: expected an input of kind {INPUT_KINDS}, got {{'kind': 'hail'}}",
         ),
         ("--realtime 0", "--realtime"),
     ],

@@ -208,7 +208,7 @@ def _run(wanted: BatchRequest, *, as_json: bool) -> int:
         input_source_of_job(job)  # Before anything is written.
     try:
         known = read_smaller(wanted.folder)
-        BatchFolder(wanted.folder).look(wanted.made)
+        BatchFolder(wanted.folder).inspect(wanted.made)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if not as_json:

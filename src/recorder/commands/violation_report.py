@@ -88,7 +88,7 @@ def _write_smaller(
     except OSError as error:
         say_aside(f"warning: {target}: {error.strerror}")
     else:
-        end = "" if smaller.is_minimal else ", and not to the end"
+        end = "" if smaller.is_minimal else ", stopped by the time limit"
         say_aside(f"  made smaller in {counted(smaller.trials, 'run')}{end}: {target}")
 
 

@@ -127,7 +127,7 @@ def _look(folder: Path, jobs: int | None, *, writes: bool, anew: bool, examined:
     with progress_bar("reading tapes", 100, quiet=quiet) as show:
         progress = lambda done, total: show(100 * done / total)  # noqa: E731
         if writes:
-            return refresh_index(folder, anew=anew, jobs=count, progress=progress)[0]
+            return refresh_index(folder, rebuild=anew, jobs=count, progress=progress)[0]
         return Corpus.open(folder, examined=examined, jobs=count, progress=progress)
 
 

@@ -122,7 +122,7 @@ def test_a_batch_in_a_pool_that_loses_a_job(tmp_path: Path) -> None:
             return super().submit(*given, **more)
 
     found = run_many(jobs_of(tmp_path / "c")[:1], pool=LosesAll())
-    assert found[0].error == "its worker died 2 times, the last time with nothing else to do"
+    assert found[0].error == "its worker died 2 times, the last time while running no other job"
 
 
 def test_threads_of_an_executor_take_closures(tmp_path: Path) -> None:

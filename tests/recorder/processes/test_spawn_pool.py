@@ -66,7 +66,7 @@ def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
         found = run_many(
             jobs_of(5, begun), executor=pool, work=always_dies_late, finished=lambda record: told.append(record.index)
         )
-    assert found[3].error == "its worker died 2 times, the last time with nothing else to do"
+    assert found[3].error == "its worker died 2 times, the last time while running no other job"
     others = [attrs.evolve(record, attempts=1, tape=None) for record in found if record.index != 3]
     assert others == [record for record in truth if record.index != 3]
     assert sorted(told) == list(range(5))
@@ -106,7 +106,7 @@ def test_an_interrupt_while_a_record_is_kept(tmp_path: Path) -> None:
 def test_jobs_of_one_index() -> None:
     """They are refused before any of them runs."""
     first = jobs_of(1)[0]
-    with pytest.raises(ValueError, match="an index of its own"):
+    with pytest.raises(ValueError, match="expected a different index for each job of the batch"):
         run_many([first, attrs.evolve(first, name="other")], workers=1)
 
 
