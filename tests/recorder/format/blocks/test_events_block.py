@@ -169,14 +169,14 @@ def test_hostile_bytes_are_corrupt() -> None:
 @pytest.mark.parametrize(
     ("events", "error", "message"),
     [
-        (None, TypeError, "NoneType is no list of events"),
-        ({"kind": "a"}, TypeError, "dict is no list of events"),
-        ("abc", TypeError, "str is no list of events"),
-        (iter([]), TypeError, "list_iterator is no list of events"),
-        (["a"], TypeError, "str is no event: a dict was expected"),
-        ([{}], TypeError, "an event without a text as its 'kind': {}"),
-        ([{"kind": 5}], TypeError, "an event without a text as its 'kind': {'kind': 5}"),
-        ([{"kind": "a", "tick": 5}], TypeError, "an event with the key 'tick': texts other than 'tick'"),
+        (None, TypeError, "expected a list of events, got NoneType"),
+        ({"kind": "a"}, TypeError, "expected a list of events, got dict"),
+        ("abc", TypeError, "expected a list of events, got str"),
+        (iter([]), TypeError, "expected a list of events, got list_iterator"),
+        (["a"], TypeError, "expected a dict for each event, got str"),
+        ([{}], TypeError, "an event needs a text as its 'kind', got {}"),
+        ([{"kind": 5}], TypeError, "an event needs a text as its 'kind', got {'kind': 5}"),
+        ([{"kind": "a", "tick": 5}], TypeError, "an event with the key 'tick': expected texts other than 'tick'"),
         ([{"kind": "a", 5: 5}], TypeError, "an event with the key 5"),
         ([{"kind": "a", "x": {1, 2}}], TypeError, "set is no plain data"),
         ([{"kind": "a", "x": object}], TypeError, "type is no plain data"),
@@ -200,5 +200,5 @@ def test_the_limit_of_a_tick() -> None:
     """Is taken; one byte more is refused."""
     size = EVENTS_BYTES_MAX - len(encoded(3, [{"kind": "a", "x": bytes(1 << 16)}])) + (1 << 16)
     assert len(encoded(3, [{"kind": "a", "x": bytes(size)}])) == EVENTS_BYTES_MAX
-    with pytest.raises(ValueError, match="more than 4194304"):
+    with pytest.raises(ValueError, match="expected at most 4194304"):
         encoded(3, [{"kind": "a", "x": bytes(size + 1)}])
