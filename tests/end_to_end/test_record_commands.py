@@ -180,8 +180,8 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
 
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: a.tape: ")
-    assert "No space left on device; the recording goes on in memory and tries again" in lines[0]
-    assert lines[1:] == ["warning: a.tape: the disk takes the recording again"]
+    assert "No space left on device; the recording continues in memory and retries" in lines[0]
+    assert lines[1:] == ["warning: a.tape: the disk accepts the recording again"]
     with Tape(Path("a.tape")) as tape:
         assert (tape.status, tape.last_tick) == ("intact", 90)
 
@@ -244,7 +244,7 @@ def spoil_file(path: Path, place: int) -> None:
         ("done.tape --ticks 0", 2, "--ticks"),
         ("nothing.tape", 2, "nothing.tape: No such file or directory"),
         (".", 2, ".: Is a directory"),
-        ("tiny.toml --ticks 99", 5, "tiny.toml: this is no tape"),
+        ("tiny.toml --ticks 99", 5, "tiny.toml: this is not a tape"),
         (
             "mine.tape --ticks 99",
             2,

@@ -30,4 +30,4 @@ def decode_drop(payload: bytes, offset: int) -> Drop:
                 return Drop(first, last, why)
     except ValueError as error:
         raise CorruptError(offset, f"a DROP block that cannot be decoded: {error}") from None
-    raise CorruptError(offset, "an incomplete DROP block")
+    raise CorruptError(offset, "a DROP block that is incomplete")

@@ -61,7 +61,7 @@ def decode_telemetry(payload: bytes, offset: int) -> Columns:
             and all(_is_column(values, len(ticks)) for values in columns.values())
         ):
             return {TICK: ticks, **columns}
-    raise CorruptError(offset, "an incomplete TELEMETRY block")
+    raise CorruptError(offset, "a TELEMETRY block that is incomplete")
 
 
 def _is_column(values: Any, count: int) -> bool:

@@ -135,7 +135,7 @@ class Recording:
         """
         recorded = []
         if BlockKind.DROP in self._kinds:
-            for segment, part in ((segment, lazy.load()) for segment in self.segments for lazy in segment.parts):
+            for segment, part in ((owner, lazy.load()) for owner in self.segments for lazy in owner.parts):
                 for row in np.flatnonzero(part.columns["kind"] == BlockKind.DROP):
                     drop = segment.drop(part, int(row))
                     recorded += [drop] if drop is not None else []

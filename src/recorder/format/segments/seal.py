@@ -90,7 +90,7 @@ def decode_seal(payload: bytes, offset: int) -> Seal:
                 return Seal(**values | _later_keys(plain, offset))
     except ValueError as error:
         raise CorruptError(offset, f"an END block that cannot be decoded: {error}") from None
-    raise CorruptError(offset, "an incomplete END block")
+    raise CorruptError(offset, "an END block that is incomplete")
 
 
 def _later_keys(plain: dict[Any, Any], offset: int) -> dict[str, Any]:
