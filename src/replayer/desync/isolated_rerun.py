@@ -7,7 +7,6 @@ difference. Generators of random numbers that belong to the process are seeded a
 from __future__ import annotations
 
 import random
-import signal
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -74,7 +73,6 @@ def _earlier(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
 
 
 def _fresh(make_cursor: MakeCursor) -> Cursor:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for the original to speak of.
     random.seed()
     np.random.seed()  # noqa: NPY002 - this one is meant: what a step draws from it is not in the state
     return make_cursor()

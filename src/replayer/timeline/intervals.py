@@ -1,25 +1,28 @@
 """Re-simulate the intervals of a tape, each in a process of its own, and compare every hash.
 
 Intervals are independent, because every keyframe is a starting point. Each is simulated in a process of its own, see
-fork_pool.py, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's global, a random
+recorder.processes.fork_pool, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's global, a random
 generator) is not carried from one interval into the next, where it would hide that it is missing from the keyframe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.segments.block_location import KeyframeLocation
-from recorder.processes.fork_pool import run_forked
+from recorder.processes.fork_pool import ForkPool
+from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
 
 Result = TypeVar("Result")
+IntervalWork = Callable[[Cursor, "Interval", Report], Result]
 
 
 @attrs.frozen
@@ -112,10 +115,15 @@ def _is_dropped(tape: Tape, tick: int) -> bool:
 
 
 def run_intervals(
-    tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int, tell: Callable[[int], None]
+    tape: Tape,
+    world: Factory | None,
+    intervals: list[Interval],
+    jobs: int,
+    tell: Callable[[int], None],
+    pool: Pool | None = None,
 ) -> Iterator[IntervalResult]:
     """The results of the intervals, in their order; as run_each."""
-    return run_each(tape, world, intervals, jobs, tell, verify_interval)
+    return run_each(tape, world, intervals, jobs, tell, verify_interval, pool)
 
 
 def run_each(
@@ -124,19 +132,44 @@ def run_each(
     intervals: list[Interval],
     jobs: int,
     tell: Callable[[int], None],
-    work: Callable[[Cursor, Interval, Callable[[int], None]], Result],
+    work: IntervalWork[Result],
+    pool: Pool | None = None,
 ) -> Iterator[Result]:
     """What work gives for each interval, in their order, each in a process of its own; at most jobs at a time.
 
     work: called with a cursor whose simulation is fresh; what it gives is pickled.
     tell: called with the number of ticks that are compared in intervals whose results were not given yet.
-    Raises what the simulation raises, as SimulationFailedError.
+    pool: instead of forked processes. If its workers do several intervals each, what a step keeps in globals is carried
+    from one to the next.
+
+    Raises what the simulation raises, as SimulationFailedError; WorkerDiedError.
     """
-    return run_forked(
+    return results_in_order(
+        pool if pool is not None else ForkPool(jobs),
+        _WithCursor(tape, world, work),
         intervals,
-        jobs,
-        tell,
-        lambda interval, told: work(Cursor(tape, make_simulation(tape, world)), interval, told),
-        size=lambda interval: interval.final_tick - interval.place.tick,
         name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",
+        size=lambda interval: interval.final_tick - interval.place.tick,
+        on_progress=tell,
     )
+
+
+@attrs.frozen
+class _WithCursor(Generic[Result]):
+    """Work on intervals of a tape that is open; where it is pickled, the tape is opened again by its path."""
+
+    tape: Tape
+    world: Factory | None
+    work: IntervalWork[Result]
+
+    def __call__(self, interval: Interval, report: Report, /) -> Result:
+        return self.work(Cursor(self.tape, make_simulation(self.tape, self.world)), interval, report)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _with_cursor, (self.tape.path.absolute(), self.world, self.work)
+
+
+def _with_cursor(path: Path, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
+    tape = Tape(path)
+    tape.check_blocks()  # As where it came from: no index is believed.
+    return _WithCursor(tape, world, work)

@@ -30,11 +30,6 @@ _UNMARKED_HINT = (
 )
 
 
-def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> memoryview:
-    """Encode a delta keyframe, see delta_payload."""
-    return delta_payload(tick, state_hash, changes, baseline).joined()
-
-
 def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> Payload:
     """The payload of a delta keyframe: those rows of changes that differ from baseline (invariant 1).
 

@@ -141,11 +141,6 @@ def take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
     return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
 
 
-def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
-    """Encode a full keyframe as one payload."""
-    return full_payload(tick, state_hash, snapshot).joined()
-
-
 def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
     """The payload of a full keyframe in parts, made from the snapshot on request. Only one shuffled run is in memory."""
     layout = snapshot.layout
