@@ -260,7 +260,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
         ("run tiny.toml --ticks 0", "--ticks"),
         ("run tiny.toml --seed -1", "--seed"),
         ("run tiny.toml --ticks 2.7", "a whole number was expected, found '2.7'"),
-        ("run tiny.toml --sync often", "sync='often': a time such as"),
+        ("run tiny.toml --sync often", "sync='often': expected a time such as"),
         ("run", "SCENARIO"),
     ],
 )
