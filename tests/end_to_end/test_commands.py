@@ -182,8 +182,8 @@ def test_an_edited_phase_is_caught_at_its_first_tick(
 
 MISTAKES = {
     "seek nothing.tape --tick 1": (2, "nothing.tape: No such file or directory"),
-    "seek tiny.toml --tick 1": (5, "tiny.toml: this is no tape"),
-    "info empty.tape": (5, "empty.tape: this is no tape"),
+    "seek tiny.toml --tick 1": (5, "tiny.toml: this is not a tape"),
+    "info empty.tape": (5, "empty.tape: this is not a tape"),
     "info .": (2, ".: Is a directory"),
     "seek --tick 91": (2, "tick 91: the tape has ticks 0 to 90"),
     "seek --tick -92": (2, "tick -92: the tape has ticks 0 to 90"),
@@ -263,7 +263,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
         ("run tiny.toml --ticks 0", "--ticks"),
         ("run tiny.toml --seed -1", "--seed"),
         ("run tiny.toml --ticks 2.7", "a whole number was expected, found '2.7'"),
-        ("run tiny.toml --sync often", "sync='often': a time such as"),
+        ("run tiny.toml --sync often", "sync='often': expected a time such as"),
         ("run", "SCENARIO"),
     ],
 )

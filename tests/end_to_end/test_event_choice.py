@@ -121,7 +121,7 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Of those who want events where there are none to be had."""
     with pytest.raises(ValueError, match=r"events=True: Silent has no events\(\)"):
         Recorder("silent.tape", Silent(), events=True)
-    with pytest.raises(TypeError, match="events='yes': True, False or None was expected"):
+    with pytest.raises(TypeError, match="events='yes': expected True, False or None"):
         Recorder("silent.tape", Silent(), events="yes")  # type: ignore[arg-type]
     assert not Path("silent.tape").exists()
     for name, make in (("silent", Silent), ("silenced", Nursery)):

@@ -307,7 +307,7 @@ def test_what_cannot_be_made_again() -> None:
     ("wrong", "error", "message"),
     [
         ([{"kind": "a", "x": {1}}], TypeError, "events() of Wrong, tick 3: set is not plain data"),
-        ({"kind": "a"}, TypeError, "events() of Wrong, tick 3: dict is no list of events"),
+        ({"kind": "a"}, TypeError, "events() of Wrong, tick 3: expected a list of events, got dict"),
         ([{"kind": "a", "x": 1 << 64}], ValueError, "events() of Wrong, tick 3: 18446744073709551616 does not fit"),
     ],
 )
@@ -338,7 +338,7 @@ def test_at_the_start_nothing_is_left() -> None:
         def events(self) -> Any:
             return 5
 
-    with pytest.raises(TypeError, match=r"events\(\) of Wrong, tick 0: int is no list of events"):
+    with pytest.raises(TypeError, match=r"events\(\) of Wrong, tick 0: expected a list of events, got int"):
         Recorder("a.tape", Wrong())
     assert list(Path().iterdir()) == []
 

@@ -103,22 +103,22 @@ def test_each_setting_reaches_the_tape(option: str) -> None:
 
 
 BAD = {
-    "--keep 0": "keep='0': a number of ticks, at least 1, or a time such as \"60s\" was expected",
+    "--keep 0": "keep='0': expected a number of ticks, at least 1, or a time such as \"60s\"",
     "--keep soon": "keep='soon'",
     "--keep -5": "keep='-5'",
     "--keep 0s": "keep='0s'",
-    "--split 0": "split='0': a size such as \"500MB\" was expected",
+    "--split 0": "split='0': expected a size such as \"500MB\"",
     "--split small": "split='small'",
     "--split 5parsecs": "split='5parsecs'",
     "--durability sometimes": "durability",
     "--on-error ignore": "on-error",
-    "--sync often": "sync='often': a time such as",
+    "--sync often": "sync='often': expected a time such as",
     "--durability none --sync 1s": "sync='1s' with durability=\"none\", which never syncs",
-    "--deterministic --keep 60s": "keep='60s' with deterministic: give a number of ticks, no clock",
+    "--deterministic --keep 60s": "keep='60s' with deterministic, which uses no clock: give a number of ticks instead",
     "--keyframe-interval 0": "keyframe-interval",
     "--changes some": "changes",
     "--hashes some": "hashes",
-    "--hashes changes": 'the changes are on the tape with mode="changes" only',
+    "--hashes changes": 'hashes="changes" with mode="events", which records no changes: give mode="changes"',
 }
 
 
@@ -180,8 +180,8 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
 
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: a.tape: ")
-    assert "No space left on device; the recording goes on in memory and tries again" in lines[0]
-    assert lines[1:] == ["warning: a.tape: the disk takes the recording again"]
+    assert "No space left on device; the recording continues in memory and retries" in lines[0]
+    assert lines[1:] == ["warning: a.tape: the disk accepts the recording again"]
     with Tape(Path("a.tape")) as tape:
         assert (tape.status, tape.last_tick) == ("intact", 90)
 
@@ -244,7 +244,7 @@ def spoil_file(path: Path, place: int) -> None:
         ("done.tape --ticks 0", 2, "--ticks"),
         ("nothing.tape", 2, "nothing.tape: No such file or directory"),
         (".", 2, ".: Is a directory"),
-        ("tiny.toml --ticks 99", 5, "tiny.toml: this is no tape"),
+        ("tiny.toml --ticks 99", 5, "tiny.toml: this is not a tape"),
         (
             "mine.tape --ticks 99",
             2,

@@ -70,7 +70,7 @@ def test_a_tape_without_any_state(capsys: pytest.CaptureFixture[str], size: int,
     assert "tick 0" not in captured.out + captured.err
     assert "all 0 ticks" not in captured.out
     if code == 5:
-        why = "this is no tape" if size else "this is no tape: the file is empty"
+        why = "this is not a tape" if size else "this is not a tape: the file is empty"
         assert captured.err == f"error: cut.tape: {why}\n"
     elif command in {"repair", "seek"}:
         assert_one_line(captured, "cut.tape: the recording stopped before its first keyframe was written: there is no")
@@ -80,7 +80,7 @@ def test_no_tape_shows_none_of_its_bytes(capsys: pytest.CaptureFixture[str]) -> 
     """Whose file it is should not depend on what one calls a tape."""
     Path("secret.txt").write_text("root:x:0:0\n" * 20)
     assert run(replayer.commands.main.main, "info secret.txt") == 5
-    assert capsys.readouterr().err == "error: secret.txt: this is no tape\n"
+    assert capsys.readouterr().err == "error: secret.txt: this is not a tape\n"
 
 
 # --- the system says no

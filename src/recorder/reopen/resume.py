@@ -122,7 +122,7 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
         if begun is not None:
             assembled = assemble([one for one in sources if one.number != begun], journal, believe_index=False)
     except NoTapeError as error:
-        raise UnreadableError(path, f"this is no tape: {error}") from None
+        raise UnreadableError(path, f"this is not a tape: {error}") from None
     ensure_first_file(path, assembled)
     _forget_what_follows_torn_blocks(assembled)
     ensure_sound(assembled, died=bool(journal) or begun is not None)
@@ -215,14 +215,14 @@ def _open_for_writing(
         if number not in (0, segment.number):
             files.close(number)
     syncs = settings.sync_interval_s is not None
-    tell_durable = settings.sync_each_block or not settings.deterministic
+    record_durable = settings.sync_each_block or not settings.deterministic
     encoder = _encoder_after(assembled, segment)
     torn_file = cut_torn_tail(files, io, contents.good_end)
     if syncs:
         io.fdatasync()  # Whoever wrote this may have been killed before the system wrote it to the disk.
     else:
-        tell_durable = False
-    encoder.durable_bytes = contents.good_end if tell_durable else 0
+        record_durable = False
+    encoder.durable_bytes = contents.good_end if record_durable else 0
     described = {key: value for key, value in assembled.meta.items() if key != "segment"}
     if not settings.deterministic:
         described["environment"] = describe_environment()
@@ -230,7 +230,7 @@ def _open_for_writing(
         (other.number, max((part.summary.last_tick for part in other.parts), default=0))
         for other in assembled.recording.segments[:-1]
     ]
-    log = SegmentedLog(files, io, encoder, meta_maker(described), syncs=syncs, tell_durable=tell_durable, past=past)
+    log = SegmentedLog(files, io, encoder, meta_maker(described), syncs=syncs, record_durable=record_durable, past=past)
     frames = assembled.recording.journal
     for piece in pieces_of_frames(frames):
         log.put([piece])

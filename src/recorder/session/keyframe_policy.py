@@ -59,7 +59,7 @@ class KeyframePolicy:
         self._load = loads_at_keyframes(simulation)
         self._rotation = RotationPolicy(settings, writer, tick)
         budget_ms = settings.seek_budget_ms
-        self.budget = SeekBudget(budget_ms, writer.tell) if budget_ms is not None else None
+        self.budget = SeekBudget(budget_ms, writer.notify) if budget_ms is not None else None
         self._interval_ticks = settings.keyframe_interval_ticks if budget_ms is None else TICKS_MAX
         self.next_tick = (tick // self._interval_ticks + 1) * self._interval_ticks
         self._number = 0
@@ -122,8 +122,8 @@ class KeyframePolicy:
         self._begin_from(baseline, snapshot)
         self.blames_fields = wants_fields(self._settings.blame, self._simulation.state)
         self._force_full = False
-        wants_spare = self._source.needs_baseline  # It does not know what changes: all is copied.
-        self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes, wants_spare=wants_spare))
+        needs_spare = self._source.needs_baseline  # It does not know what changes: all is copied.
+        self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes, needs_spare=needs_spare))
 
     def _put(self, job: KeyframeJob) -> None:
         self._rotation.raw_bytes += job.size_bytes

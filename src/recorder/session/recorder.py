@@ -155,7 +155,7 @@ class Recorder(NotebookMixin):
             self._writer.stop()
             raise
         for notice in session.files.notices:
-            self._writer.tell(notice)
+            self._writer.notify(notice)
         # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
         self._abandon = weakref.finalize(self, abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
@@ -184,7 +184,7 @@ class Recorder(NotebookMixin):
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
-            wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
+            wants_full = self._writer.needs_full or (self._outputs is not None and self._outputs.wants_full)
             is_due = wants_full or tick >= keyframes.next_tick
             if self._hash_chain is not None:
                 identity = self._hash_chain.identify(state, output, whole=is_due)
@@ -192,7 +192,7 @@ class Recorder(NotebookMixin):
             frame = encode_frame(tick, identity, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
-            self._writer.put_frame(frame if output is None else output.beside(frame))
+            self._writer.put_frame(frame if output is None else output.with_frame(frame))
         except BaseException:
             self._attention = True
             if not self._writer.has_failed:

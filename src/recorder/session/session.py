@@ -177,7 +177,7 @@ def create_session(
             encoder,
             meta_maker(described),
             syncs=settings.sync_interval_s is not None,
-            tell_durable=settings.sync_each_block or not settings.deterministic,
+            record_durable=settings.sync_each_block or not settings.deterministic,
         )
         log.start()
         if settings.is_ring:

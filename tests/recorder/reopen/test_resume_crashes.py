@@ -244,7 +244,7 @@ def test_a_file_that_is_not_of_the_tape_is_left_alone(tmp_path: Path) -> None:
         with Recorder(name, Walkers()) as tape:
             tape.step()
     before = path.read_bytes(), other.read_bytes()
-    with pytest.raises(FileExistsError, match=r"no part of the recording.*run\.tape\.1'"):
+    with pytest.raises(FileExistsError, match=r"not part of the recording.*run\.tape\.1'"):
         recorder.resume(path, Walkers())
     assert (path.read_bytes(), other.read_bytes()) == before
     other.rename(tmp_path / "other.tape")

@@ -96,10 +96,10 @@ def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> Non
     path = tmp_path / "run.tape"
     with files_of_at_most(1 << 20):
         tape = Recorder(path, Walkers())
-        with pytest.warns(RecordingWarning, match=r"it takes 2,097,216 bytes: '.*run\.tape\.journal'"):
+        with pytest.warns(RecordingWarning, match=r"it needs 2,097,216 bytes: '.*run\.tape\.journal'"):
             tape.step([])
         assert [file.name for file in tmp_path.iterdir()] == ["run.tape"]
-        with pytest.raises(OSError, match=r"it takes 2,097,216 bytes: '.*other\.tape\.journal'"):
+        with pytest.raises(OSError, match=r"it needs 2,097,216 bytes: '.*other\.tape\.journal'"):
             Recorder(tmp_path / "other.tape", Walkers(), on_error="raise")
         tape.close()
     with Tape(path) as read:

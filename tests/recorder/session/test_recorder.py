@@ -199,7 +199,7 @@ def test_the_longest_inputs(tmp_path: Path) -> None:
     longest = bytes(INPUT_BYTES_MAX - 5)  # Five bytes tell that it is binary and how long.
     with Recorder(path, simulation) as tape:
         tape.step(longest)
-        with pytest.raises(ValueError, match="16777217 bytes, more than 16777216"):
+        with pytest.raises(ValueError, match="16777217 bytes, expected at most 16777216"):
             tape.step(longest + b"\0")
         assert (tape.tick, len(simulation.given), int(simulation.state["count"])) == (1, 1, 1)
         tape.step(2)

@@ -119,7 +119,7 @@ def test_what_is_no_tape(tmp_path: Path) -> None:
         path.write_bytes(b"\x89TAP\r\n")
         assert tail.poll() == []
         path.write_bytes(b"Dear diary, today nothing was recorded, as on all of the days before this one.")
-        with pytest.raises(UnreadableError, match="this is no tape"):
+        with pytest.raises(UnreadableError, match="this is not a tape"):
             tail.poll()
 
 

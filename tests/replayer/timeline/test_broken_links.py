@@ -65,7 +65,7 @@ def test_a_seal_that_is_gone_although_the_next_file_names_it(capsys: pytest.Capt
     lose_seal(segment_path("s.tape", number))
     for line in (INFO, INFO + " --fast", FAST, FULL):
         assert run(replayer.commands.main.main, line) == 4
-        assert f"the seal is gone: segment {number + 1} was begun behind a sealed one" in capsys.readouterr().out
+        assert f"the seal is missing: segment {number + 1} was begun after a sealed one" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [1, 2])
