@@ -20,8 +20,8 @@ def names_for_later(
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, _, own_name = places[name].partition(":")
-        # The module below imports NumPy deep inside. At that depth CPython 3.11 and later can reach the end of a chunk of
-        # the frame stack, and allocate and free a chunk at each call. Importing NumPy then takes half as long again.
+        # The module below imports NumPy deep inside. At that depth CPython 3.11 and later can reach the end of a chunk
+        # of the frame stack, and allocate and free a chunk at each call. Importing NumPy then takes half as long again.
         import_module("numpy")
         return getattr(import_module(module), own_name or name)
 

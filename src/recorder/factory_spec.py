@@ -1,4 +1,4 @@
-"""Import the simulation that a user names on the command line as ``module:factory``. A tape never names what to import."""
+"""Import the simulation that a user names on the command line as ``module:factory``. A tape never names an import."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _ensure_names(spec: str, module_name: str, attribute: str) -> None:
             "it is called whenever a simulation is needed"
         )
     if not all(name.isidentifier() for name in [*module_name.split("."), *attribute.split(".")]):
-        raise ValueError(f"expected module:factory, such as walkers:Walkers, got {spec!r}")
+        raise ValueError(f"{spec!r}: expected module:factory, such as walkers:Walkers")
 
 
 def _import(spec: str, module_name: str) -> Any:

@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("batch tiny.toml --seeds 0,-1", "seed: a whole number from 0"),
         ("batch tiny.toml --seeds 0,", "seed: a whole number from 0"),
         ("batch tiny.toml --seeds 1,1", "seed: each value was expected once, found 1 twice"),
-        ("batch tiny.toml tiny.toml", "tiny.toml is there twice"),
+        ("batch tiny.toml tiny.toml", "tiny.toml is named twice"),
         ("batch tiny.toml --ticks 900000000000000000", "--ticks 900,000,000,000,000,000: "),
         ("sweep tiny.toml --axis world=choreography", "world: a sweep is of one world"),
         ("sweep tiny.toml --axis ticks=5,-1", "ticks: a whole number from 1"),
@@ -140,7 +140,7 @@ def test_a_signal(
         assert run(recorder.commands.main.main, BATCH) == code
     told = capsys.readouterr()
     assert told.err.splitlines() == [
-        "2 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "2 of 3 runs have finished; to continue, run the same command with -o runs",
         f"error: {word}",
     ]
     assert "2 runs, 0 with errors\n  moss: extinct" in told.out
@@ -170,7 +170,7 @@ def test_a_full_disk(
         assert run(recorder.commands.main.main, BATCH) == 2
     told = capsys.readouterr()
     assert told.err.splitlines() == [
-        "1 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "1 of 3 runs have finished; to continue, run the same command with -o runs",
         "error: runs: File too large",
     ]
     assert "1 run, 0 with errors" in told.out
@@ -189,7 +189,7 @@ def test_a_disk_without_room_for_the_manifest(capsys: pytest.CaptureFixture[str]
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     told = capsys.readouterr()
     assert told.err.splitlines() == [
-        "0 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "0 of 3 runs have finished; to continue, run the same command with -o runs",
         "error: runs: File too large",
     ]
     assert Path("runs/manifest.ndjson").stat().st_size == 100

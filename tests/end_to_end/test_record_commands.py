@@ -239,8 +239,8 @@ def spoil_file(path: Path, place: int) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "text"),
     [
-        ("done.tape", 2, "done.tape is at tick 90 already: say how far to go with --ticks"),
-        ("done.tape --ticks 90", 2, "done.tape is at tick 90 already"),
+        ("done.tape", 2, "done.tape is already at tick 90: name a later tick with --ticks"),
+        ("done.tape --ticks 90", 2, "done.tape is already at tick 90"),
         ("done.tape --ticks 0", 2, "--ticks"),
         ("nothing.tape", 2, "nothing.tape: No such file or directory"),
         (".", 2, ".: Is a directory"),
@@ -248,7 +248,7 @@ def spoil_file(path: Path, place: int) -> None:
         (
             "mine.tape --ticks 99",
             2,
-            "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or go on in Python",
+            "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or continue in Python",
         ),
         ("corrupt.tape --ticks 99", 4, "repair the tape first (replay repair)"),
         ("begun.tape --ticks 99", 2, "the tape has no keyframe yet"),

@@ -149,19 +149,19 @@ def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], optio
     assert run(recorder.commands.main.main, f"resume a.tape {option}") == 0
 
     out = capsys.readouterr().out
-    assert "\nsealed: the recording had reached its last tick, 90, and only its end was missing\n" in out
+    assert "\nsealed: the recording was complete up to its last tick, 90, but not sealed\n" in out
     assert verify_tape(Path("a.tape")).status == "intact"
     with Tape(Path("a.tape")) as tape:
         assert tape.outcome == {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}
     assert run(recorder.commands.main.main, f"resume a.tape {option}") == 2
-    assert_one_line(capsys.readouterr(), "a.tape is at tick 90 already: say how far to go with --ticks")
+    assert_one_line(capsys.readouterr(), "a.tape is already at tick 90: name a later tick with --ticks")
 
 
 def test_a_tick_before_the_end_is_told_from_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     """A message of its own."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --ticks 1200") == 0
     assert run(recorder.commands.main.main, "resume a.tape --ticks 100") == 2
-    assert_one_line(capsys.readouterr(), "--ticks 100 lies before tick 1,200, where a.tape is")
+    assert_one_line(capsys.readouterr(), "--ticks 100 is before tick 1,200, the last one in a.tape")
 
 
 def test_a_later_file_is_not_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,12 +215,12 @@ def test_a_simulation_of_ones_own_goes_on_by_its_name(capsys: pytest.CaptureFixt
     [
         (
             "fed.tape --sim own_walks:Walkers --ticks 9",
-            "fed.tape: its inputs came from a program of yours: go on there",
+            "fed.tape: its inputs came from your program: continue there",
         ),
         ("mine.tape --sim own_walks:larger --ticks 9", "mine.tape: the simulation has x of 21 rows, the tape 20"),
         ("mine.tape --sim own_walks:Needy --ticks 9", "mine.tape: Needy.__init__() missing 1 required positional"),
         ("mine.tape --sim own_walks:Nobody --ticks 9", "--sim own_walks:Nobody: module 'own_walks' has no attribute"),
-        ("mine.tape --sim own_walks:Walkers", "mine.tape is at tick 3 already: say how far to go with --ticks"),
+        ("mine.tape --sim own_walks:Walkers", "mine.tape is already at tick 3: name a later tick with --ticks"),
         (
             "mine.tape --ticks 9",
             "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or",
@@ -254,15 +254,15 @@ NINES = "9" * 400
         (recorder.commands.main.main, "resume", "TAPE is missing"),
         (recorder.commands.main.main, "run tiny.toml --ticks", "--ticks needs a value"),
         (recorder.commands.main.main, "run tiny.toml -o", "-o needs a value"),
-        (recorder.commands.main.main, "run tiny.toml extra", "there is no argument extra"),
-        (recorder.commands.main.main, "scenarios 'a b' c", "there are no arguments 'a b' c"),
+        (recorder.commands.main.main, "run tiny.toml extra", "unknown argument: extra"),
+        (recorder.commands.main.main, "scenarios 'a b' c", "unknown arguments: 'a b' c"),
         (replayer.commands.main.main, "seek", "say where to go: --tick N, or --episode N with --step N"),
         (replayer.commands.main.main, "seek a.tape --tick", "--tick needs a value"),
-        (replayer.commands.main.main, "verify a.tape b.tape", "there is no argument b.tape"),
+        (replayer.commands.main.main, "verify a.tape b.tape", "unknown argument: b.tape"),
         (
             replayer.commands.main.main,
             f"seek a.tape --tick {NINES}",
-            "--tick: 9,223,372,036,854,775,807 is the largest number",
+            "--tick: expected an integer of at most 9,223,372,036,854,775,807",
         ),
         (
             recorder.commands.main.main,

@@ -184,7 +184,7 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
         ("batch tiny.toml -o runs --player snail=no", "one of idle, random, greedy was expected"),
         ("sweep tiny.toml", "axis"),
         ("sweep tiny.toml --axis seed", "PATH=VALUES was expected"),
-        ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is an axis of this path already"),
+        ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is already an axis with this path"),
         ("sweep tiny.toml --axis scenario.network.loss=2", "scenario.network.loss: a decimal number from 0 to 1"),
         ("sweep tiny.toml --axis scenario.adversaries[7].id=a", "there is no scenario.adversaries[7] in the scenario"),
         ("sweep tiny.toml --axis flora[0].colour=1", "flora[0].colour: there is no such key"),
@@ -226,7 +226,7 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
 
     assert run(recorder.commands.main.main, "run lamp.toml --sim lamp:Lamp --inputs in.ndjson -o lamp.tape") == 1
     captured = capsys.readouterr()
-    assert "recording lamp (a simulation of yours, seed 0), 12 ticks → lamp.tape" in captured.out
+    assert "recording lamp (your simulation, seed 0), 12 ticks → lamp.tape" in captured.out
     assert "violated at tick 4: light: lit < 2 does not hold: it is 2" in captured.err
     assert captured.out.splitlines()[-1] == "next: replay seek lamp.tape --sim lamp:Lamp --tick 4"
     assert run(replayer.commands.main.main, "seek lamp.tape --sim lamp:Lamp --tick 4") == 0
@@ -276,6 +276,6 @@ def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -
     assert_one_line(capsys.readouterr(), "checkpoint_12.tape is of another scenario: its hash is ")
     Path("plain.toml").write_text(TINY)
     assert run(recorder.commands.main.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
-    assert_one_line(capsys.readouterr(), "a simulation without a scenario around it has no checkpoints")
+    assert_one_line(capsys.readouterr(), "only a simulation with a scenario around it has checkpoints")
     assert run(recorder.commands.main.main, "run saved.toml --from nowhere.tape -o c.tape") == 2
     assert files(Path.cwd()) == before | {"plain.toml": TINY.encode()}

@@ -43,19 +43,19 @@ def test_what_is_there_is_found(spec: str) -> None:
     assert load_factory(spec).__name__ == "Ok"
 
 
-GUARD = "(code that should not run on import belongs below: if __name__ == '__main__')"
+GUARD = "(move code that should not run on import below: if __name__ == '__main__')"
 LINES = {
-    "good_one.py:Ok": "good_one.py:Ok: a module is named as in an import, good_one:Ok",
-    "./good_one.py:Ok": "./good_one.py:Ok: a module is named as in an import, good_one:Ok",
-    "folder_of/inner.py:Ok": "folder_of/inner.py:Ok: a module is named as in an import, folder_of.inner:Ok",
-    "/tmp/good_one.py:Ok": "a module is named as in an import; go to its folder and say good_one:Ok",
-    "../good_one.py:Ok": "a module is named as in an import; go to its folder and say good_one:Ok",
-    "good_one.py": "good_one.py: a module is named as in an import, good_one:factory",
-    "good_one:Ok()": "good_one:Ok(): the name alone was expected, good_one:Ok; it is called whenever",
-    "good_one:Ok(seed=1)": "the name alone was expected, good_one:Ok; it is called whenever",
-    "./good_one:Ok": "'./good_one:Ok': module:factory was expected",
-    "good_one": "'good_one': module:factory was expected",
-    ".good_one:Ok": "'.good_one:Ok': module:factory was expected",
+    "good_one.py:Ok": "good_one.py:Ok: name the module as in an import, good_one:Ok",
+    "./good_one.py:Ok": "./good_one.py:Ok: name the module as in an import, good_one:Ok",
+    "folder_of/inner.py:Ok": "folder_of/inner.py:Ok: name the module as in an import, folder_of.inner:Ok",
+    "/tmp/good_one.py:Ok": "name the module as in an import: go to its folder and use good_one:Ok",
+    "../good_one.py:Ok": "name the module as in an import: go to its folder and use good_one:Ok",
+    "good_one.py": "good_one.py: name the module as in an import, good_one:factory",
+    "good_one:Ok()": "good_one:Ok(): expected the name alone, good_one:Ok; it is called whenever",
+    "good_one:Ok(seed=1)": "expected the name alone, good_one:Ok; it is called whenever",
+    "./good_one:Ok": "'./good_one:Ok': expected module:factory",
+    "good_one": "'good_one': expected module:factory",
+    ".good_one:Ok": "'.good_one:Ok': expected module:factory",
     "good_one:Nobody": "good_one:Nobody: module 'good_one' has no attribute 'Nobody'",
     "wrong_syntax:Ok": "wrong_syntax.py, line 2: invalid syntax",
     "leaving:Ok": f"leaving:Ok: importing leaving ended with sys.exit(3) {GUARD}",

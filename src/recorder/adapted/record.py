@@ -39,8 +39,8 @@ def record(
     none and costs a microsecond or two a step. blame "fields" names the fields of a desync without re-simulating; it
     costs a few microseconds more.
 
-    Raises NoAdapterError if no adapter supports it, NotCapturedError if it holds something that cannot be saved (nothing
-    is written then), and what Recorder raises.
+    Raises NoAdapterError if no adapter supports it, NotCapturedError if it holds something that cannot be saved
+    (nothing is written then), and what Recorder raises.
     """
     simulation = adapt(subject, what, level=level, trust=trust, ignore=ignore)
     rehearsing = hook(simulation, CanRehearse)

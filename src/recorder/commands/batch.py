@@ -86,12 +86,12 @@ def batch(
     Parameters
     ----------
     scenarios
-        Scenario files (TOML), or names of built-in scenarios.
+        Scenario files (TOML), or names of bundled scenarios.
     seeds
         A range such as 0..63, or numbers separated by commas; by default each scenario's own seed.
     """
     if not scenarios:
-        raise UsageError("name at least one scenario; record scenarios lists the built-in ones")
+        raise UsageError("name at least one scenario; record scenarios lists the bundled ones")
     axes = [read_axis(f"seed={seeds}")] if seeds is not None else []
     folder = _folder(output, "batch")
     run_options: dict[str, Any] = {"players": read_players(player or []), "ticks": _goal(ticks)}
@@ -132,7 +132,7 @@ def sweep(
     Parameters
     ----------
     scenario
-        A scenario file (TOML), or the name of a built-in scenario.
+        A scenario file (TOML), or the name of a bundled scenario.
     axis
         PATH=VALUES: a parameter's path in the file; its values with commas, or a range (0..9). The last varies fastest.
     """

@@ -53,7 +53,7 @@ def generate(
     Parameters
     ----------
     scenarios
-        Scenario files (TOML), or names of built-in scenarios.
+        Scenario files (TOML), or names of bundled scenarios.
     seeds
         A range such as 0..63, or numbers separated by commas; by default each scenario's own seed.
     player
@@ -70,7 +70,7 @@ def generate(
         Print one JSON object.
     """
     if not scenarios:
-        raise UsageError("name at least one scenario; record scenarios lists the built-in ones")
+        raise UsageError("name at least one scenario; record scenarios lists the bundled ones")
     plan = plan_runs(
         scenarios,
         output,

@@ -26,7 +26,7 @@ def load(arguments: Sequence[str]) -> App:
         name="record",
         help="Record simulations: the inputs and a state hash of every tick, and regular keyframes.\n\n"
         "Try:\n"
-        "  record scenarios                 list the built-in scenarios\n"
+        "  record scenarios                 list the bundled scenarios\n"
         "  record run quiet-meadow          record one of them into recordings/\n"
         "  record run my.toml -o my.tape --ticks 10000 --seed 3\n"
         "  record resume my.tape            continue after a crash, in the same tape\n"

@@ -11,29 +11,29 @@ Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
 Durability = Annotated[
     Literal["tick", "block", "none"],
     Parameter(
-        help="What a killed process may lose: tick (nothing), block (up to a second) or none (all that was not written)."
+        help="What a killed process may lose: tick (nothing), block (up to a second) or none (all unwritten data)."
     ),
 ]
 Sync = Annotated[
     str | None,
     Parameter(
-        help="When to force data to the disk: every so often (1s, 200ms, 5m; up to a day), after each block (block), or "
+        help="When to force data to the disk: an interval (1s, 200ms, 5m; up to a day), block (after each block), or "
         "never. Default: 1s."
     ),
 ]
 Keep = Annotated[
     str | None,
     Parameter(
-        help="Keep only the last part of the run, as a flight recorder does: a number of ticks, or a time such as 500ms, "
-        "60s, 5m or 1h."
+        help="Keep only the last part of the run, as a flight recorder does: a number of ticks, or a time such as "
+        "500ms, 60s, 5m or 1h."
     ),
 ]
 Split = Annotated[
     str | None,
     Parameter(
         help="Begin a new file at the first keyframe after this size, such as 500MB. TAPE, TAPE.1, TAPE.2 are read as "
-        "one tape. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file starts "
-        "with a full keyframe, so small files cost space."
+        "one tape. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file "
+        "starts with a full keyframe, so small files cost space."
     ),
 ]
 Deterministic = Annotated[
@@ -55,9 +55,9 @@ SeekBudgetOption = Annotated[
 Changes = Annotated[
     Literal["auto", "marks", "scan", "pages", "audit"],
     Parameter(
-        help="How to find what changed: marks (set by the simulation), scan (compare all), pages (memory pages that the "
-        "kernel saw written) or audit (marks and scan; fails if they disagree). auto: marks if the simulation sets "
-        "them, else pages for large states, else scan."
+        help="How to find what changed: marks (set by the simulation), scan (compare all), pages (memory pages that "
+        "the kernel saw written) or audit (marks and scan; fails if they disagree). auto: marks if the simulation "
+        "sets them, else pages for large states, else scan."
     ),
 ]
 BlameOption = Annotated[
@@ -84,8 +84,8 @@ RunMode = Annotated[
 HashesOption = Annotated[
     Literal["auto", "states", "changes"],
     Parameter(
-        help="What each frame hashes: states (the complete state) or changes (only what changed: much faster, but needs "
-        "--mode changes and a simulation that marks its writes). auto: changes from 1 MiB of state on."
+        help="What each frame hashes: states (the complete state) or changes (only what changed: much faster, but "
+        "needs --mode changes and a simulation that marks its writes). auto: changes from 1 MiB of state on."
     ),
 ]
 Events = Annotated[

@@ -92,7 +92,7 @@ def run(
     Parameters
     ----------
     scenario
-        A scenario file (TOML), or the name of a built-in scenario.
+        A scenario file (TOML), or the name of a bundled scenario.
     output
         The tape to write; it must not exist. By default a new name in recordings/.
     ticks

@@ -13,7 +13,7 @@ from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submissio
 
 @attrs.frozen
 class ExecutorPool:
-    """Submits all items at once to an executor, and does not shut it down; see Pool. Reports no progress within an item.
+    """Submits all items at once to an executor and does not shut it down; see Pool. Reports no progress within items.
 
     If a process of the executor dies, each item that the executor had taken ends with WorkerDiedError, because it does
     not report which item was at fault. It takes no further items then, and these have no outcome.

@@ -1,8 +1,8 @@
 """A pool that forks a process for each item.
 
-Each process is forked from one that has simulated nothing. A simulation's hidden state is therefore not carried from one
-item to the next, and the results are the same for any number of processes. Work may be a closure: a factory defined in a
-script or a notebook reaches the workers without pickling, and a script without a __main__ guard is not run again.
+Each process is forked from one that has simulated nothing. A simulation's hidden state is therefore not carried from
+one item to the next, and the results are the same for any number of processes. Work may be a closure: a factory defined
+in a script or a notebook reaches the workers without pickling, and a script without a __main__ guard is not run again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_wo
 
 @attrs.frozen
 class ForkPool:
-    """Forks a process for each item, at most ``workers`` at a time; see Pool. Pickles results, but not work and items."""
+    """Forks a process for each item, at most ``workers`` at a time; see Pool. Pickles only the results."""
 
     workers: int = attrs.field()
 

@@ -2,8 +2,8 @@
 
 A pool promises:
     1. Items are started in order, and never more of them at a time than the pool has workers.
-    2. Each item that was started has one outcome: a result, what the work raised, or WorkerDiedError. A worker that dies
-       costs only its own item, if the pool can tell which one that was.
+    2. Each item that was started has one outcome: a result, what the work raised, or WorkerDiedError. A worker that
+       dies costs only its own item, if the pool can determine which one that was.
     3. Work does not depend on state kept in a worker: any process may run an item, and may have run others before.
     4. ``cancel`` ends the workers at once and waits for them. The caller cancels whenever it stops early, also when it
        is interrupted: only the parent handles Ctrl-C, workers ignore it.
@@ -88,7 +88,7 @@ class Submission(Protocol[Result]):
         """Wait for the next outcome. Raises what on_progress raises."""
 
     def cancel(self) -> Sequence[Outcome[Result]]:
-        """End the workers, start no more items, and return the outcomes that had arrived. Does nothing after the end."""
+        """End the workers, start no more items, return the outcomes that had arrived. Does nothing after the end."""
 
 
 class Pool(Protocol):
@@ -105,8 +105,8 @@ class Pool(Protocol):
         """Start to work on the items.
 
         name: describes the work on an item, such as "simulated ticks 0 to 300", for the message if its worker dies.
-        on_progress: called in this process and thread, while it waits for an outcome. Raises TypeError for work that the
-        pool cannot take.
+        on_progress: called in this process and thread, while it waits for an outcome. Raises TypeError for work that
+        the pool cannot take.
         """
 
 

@@ -1,7 +1,7 @@
 """A pool of fresh interpreters, each of which works on many items.
 
-They are not forked, because a fork inherits locked locks of other threads, such as a recorder's writer. Starting one takes
-about a second.
+They are not forked, because a fork inherits locked locks of other threads, such as a recorder's writer. Starting one
+takes about a second.
 """
 
 from __future__ import annotations

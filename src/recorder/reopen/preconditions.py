@@ -14,7 +14,7 @@ from recorder.storage.file_names import tape_of_segment
 
 
 def ensure_first_file(path: str | os.PathLike[str], assembled: Assembled) -> None:
-    """Refuse a file other than a tape's first: added blocks would lie in the middle of the tape. Raises RecordingError."""
+    """Refuse a later file of a tape: added blocks would lie in the middle of the tape. Raises RecordingError."""
     header = assembled.recording.segments[0].contents.header
     if header is not None and header.segment > 0 and assembled.recording.segments[0].number == 0:
         tape = tape_of_segment(path, header.segment)

@@ -73,8 +73,8 @@ def resume(
     RecordingError for a different format or for a file that is not the first of its tape,
     MissingTickError if its last tick cannot be reached, SimulationFailedError if the simulation raises,
     DesyncError if re-simulating does not give the recorded states,
-    UnknownWorldError and ConfigError for a world that is not registered, TypeError for an object that is not a simulation
-    or has different fields, ValueError for changes that it cannot track; the tape is unchanged then.
+    UnknownWorldError and ConfigError for a world that is not registered, TypeError for an object that is not a
+    simulation or has different fields, ValueError for changes that it cannot track; the tape is unchanged then.
     Raises WriterFailedError or OSError if the disk fails later; no data is lost, and the tape can be resumed again.
     """
     return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress)
@@ -111,7 +111,7 @@ def resume_in(
 
 
 def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None]:
-    """Read the tape. Return it, its open files, and the number of a segment that was only begun when the writer died."""
+    """Read the tape. Return it, its open files, and the number of a segment that was only begun at a crash."""
     ios = {0: files.open(0)}  # This takes the lock.
     ios |= {number: files.open(number) for number in files.numbers() if number}
     sources = [SegmentInput(number, io.pread, io.size()) for number, io in ios.items()]

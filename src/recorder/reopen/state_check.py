@@ -2,8 +2,8 @@
 
 Where the tape has the hash of each state, the hashes are compared. Where it has chained hashes, the changes that the
 simulation marks are chained as the recorder did. Marks are not part of the state: a different version of the simulation
-may set more of them. A chained hash that differs is therefore no proof, and the state rebuilt from the tape's changes is
-compared if it is available.
+may set more of them. A chained hash that differs is therefore no proof of a desync. The state is then compared with the
+one that the tape's changes give, if it is available.
 """
 
 from __future__ import annotations

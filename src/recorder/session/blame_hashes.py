@@ -1,4 +1,4 @@
-"""Short hashes in each frame that locate a desync: 16 bits of each field's hash, and of the state's hash after each phase.
+"""Short hashes in each frame that locate a desync: 16 bits per field, and of the state's hash after each phase.
 
 With them the tick, the phase and the fields of a desync are known without the other run's states.
 """

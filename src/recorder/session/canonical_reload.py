@@ -1,4 +1,4 @@
-"""Simulations whose load changes the run that follows, always in the same way: the live run also loads at each keyframe.
+"""Simulations whose load changes the following run, always in the same way: the live run also loads at keyframes.
 
 The live run then continues from the same state as a replay. A replay loads at the same ticks.
 """

@@ -52,7 +52,7 @@ def find_source(simulation: Any, changes: ChangeTracking) -> ChangeSources:
 
 
 def _choose(simulation: Any) -> ChangeSources:
-    """Choose marks if the simulation sets them; else pages for large states, if the kernel reports them; else a scan."""
+    """Choose marks if the simulation sets them; else pages for large states, if the kernel supports it; else a scan."""
     if marks_its_writes(simulation):
         return _SOURCES["marks"]
     if isinstance(simulation, ArenaOfSaved):  # Each step writes its arena again.

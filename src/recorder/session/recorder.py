@@ -67,7 +67,7 @@ class Recorder(NotebookMixin):
 
         Args:
             path: a new file; ~ is not expanded.
-            simulation: an object with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
+            simulation: an object with ``.state`` (a sim.State) and ``.step``, or ``.save``, ``.load`` and ``.step``.
             OPTIONS
 
         Raises:
@@ -213,12 +213,12 @@ class Recorder(NotebookMixin):
     def report_hash(self, tick: int, state_hash: int) -> None:
         """Compare a peer's hash of a tick with ours: at once, or when the run reaches the tick (step raises then).
 
-        Raises PeerDesyncError at the first difference and writes a dump next to the tape; MissingTickError if the tape no
-        longer has the tick.
+        Raises PeerDesyncError at the first difference and writes a dump next to the tape; MissingTickError if the tape
+        no longer has the tick.
         """
         self._ensure_usable()
         if self._peers is None:
-            from recorder.session.lockstep import PeerHashes  # noqa: PLC0415 - it imports the readers, as write_out does
+            from recorder.session.lockstep import PeerHashes  # noqa: PLC0415 - imports the readers, as write_out
 
             self._peers = PeerHashes(self._absolute_path, lambda: self._writer.flush(sync=False))
         self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
@@ -235,7 +235,7 @@ class Recorder(NotebookMixin):
         """Copy all ticks kept now into a new sealed tape and continue recording; return the copy's first and last tick.
 
         Use it with a ring, to save something worth keeping. outcome: as for close.
-        Raises FileExistsError, OSError, WriterFailedError; TypeError or ValueError for an outcome that is not plain data.
+        Raises FileExistsError, OSError, WriterFailedError; TypeError or ValueError for an outcome that is not plain.
         """
         from recorder.storage.tape_copy import copy_run  # noqa: PLC0415
 
@@ -245,7 +245,7 @@ class Recorder(NotebookMixin):
         return copy_run(self._absolute_path, path, {"reason": "written out"} if outcome is None else outcome)
 
     def close(self, outcome: Any = None) -> None:
-        """Write what is left, seal the tape and stop the writer. A second call does nothing, or finishes an interrupted one.
+        """Write what is left, seal the tape and stop the writer. A second call only finishes an interrupted one.
 
         outcome: plain data with the reason why the run ended; ``replay info`` prints it.
         Raises WriterFailedError; TypeError or ValueError for an outcome that is not plain data, nothing has happened

@@ -1,8 +1,8 @@
 """Decide when the next keyframe is due from the time that a seek may take.
 
-A seek reads a keyframe and runs the steps after it. Each step costs about what it cost when it was recorded. A keyframe is
-therefore due when the steps since the last one have used the budget's share for steps. If steps become slower, keyframes
-come sooner.
+A seek reads a keyframe and runs the steps after it. Each step costs about what it cost when it was recorded. A keyframe
+is therefore due when the steps since the last one have used the budget's share for steps. If steps become slower,
+keyframes come sooner.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 
 KEYFRAME_SHARE_MAX = 0.2  # Of the run's time, for keyframes, for any budget.
-# Reading a full keyframe takes up to ten times as long as copying the state (T6 of the design's targets). A delta based on
-# it takes about as long again. Recording one costs the simulation's thread about one copy.
+# Reading a full keyframe takes up to ten times as long as copying the state (T6 of the design's targets). A delta based
+# on it takes about as long again. Recording one costs the simulation's thread about one copy.
 READ_FACTOR = 10.0
 STEPS_SHARE_MIN = 0.25  # Of the budget, for steps, if reading alone would take all of it.
 

@@ -107,7 +107,7 @@ def test_settings_that_cannot_be_are_called_corrupt(
         file.write(b"torn")
     before = files_of(tmp_path)
 
-    with pytest.raises(CorruptError, match=rf"the tape's settings cannot be: .*{next(iter(change))}"):
+    with pytest.raises(CorruptError, match=rf"the tape's settings are invalid: .*{next(iter(change))}"):
         recorder.resume(path, Walkers())
     assert files_of(tmp_path) == before
 
@@ -195,14 +195,14 @@ def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.
 
     pread = TapeFile.pread
     monkeypatch.setattr(torn_tail, "PIECE_BYTES", 700)
-    keep = torn_tail._keep_in_own_file
+    keep = torn_tail._copy_to_separate_file
 
     def keep_and_watch(*arguments: Any) -> str | None:
         with monkeypatch.context() as patch:
             patch.setattr(TapeFile, "pread", read_less)
             return keep(*arguments)
 
-    monkeypatch.setattr(torn_tail, "_keep_in_own_file", keep_and_watch)
+    monkeypatch.setattr(torn_tail, "_copy_to_separate_file", keep_and_watch)
     with recorder.resume(path, Walkers()) as tape:
         assert tape.resumed.torn_file == f"{path}.torn-1"
     assert path.with_name("run.tape.torn-1").read_bytes() == tail

@@ -1,7 +1,7 @@
 """Find the changed rows of an unmarked state from the memory pages that the kernel saw written.
 
-All fields are scanned instead if the kernel reports no pages, if the state is too small for that to be worth it, or while
-so many pages are written that a scan costs less.
+All fields are scanned instead if the kernel reports no pages, if the state is too small for that to be worth it, or
+while so many pages are written that a scan costs less.
 
 Invariants:
     1. changed_rows holds every row whose bytes differ from the baseline, and all other rows in a written page.
@@ -22,9 +22,9 @@ from sim.kernel.marks import Rows
 from sim.kernel.schema import Slot
 from sim.kernel.state import Snapshot, State
 
-# Costs as bytes that could be copied sequentially in that time, at 8 bytes per ns: to look up the rows of a field (50 µs),
-# and to number and read one row, in addition to twice its bytes. Measured on fields of 34 MB: 3 to 6 ns for a row of 1 to
-# 8 bytes, 50 ns for one of 256 bytes.
+# Costs as bytes that could be copied sequentially in that time, at 8 bytes per ns: to look up the rows of a field
+# (50 µs), and to number and read one row, in addition to twice its bytes. Measured on fields of 34 MB: 3 to 6 ns for a
+# row of 1 to 8 bytes, 50 ns for one of 256 bytes.
 LOOKUP_COSTS_BYTES, ROW_COSTS_BYTES = 400_000, 50
 
 

@@ -1,8 +1,8 @@
 """Find the changes of each tick in an unmarked state from the memory pages that the kernel saw written.
 
 The written pages are compared with their contents one tick ago. The complete arena is compared instead if the kernel
-reports no pages, if the state is too small for that to be worth it, or while so many pages are written that comparing all
-of them costs less.
+reports no pages, if the state is too small for that to be worth it, or while so many pages are written that comparing
+all of them costs less.
 
 Invariant: the result equals that of a scan, word for word.
 """
@@ -77,7 +77,7 @@ class PagedTicks(ScannedTicks):
             self._reader = None
 
     def _differing(self, lead: int, page_count: int, pages: Pages) -> Numbers:
-        """Return the words that differ in these pages, and outside of complete pages. lead: words before the first page."""
+        """Return the words that differ in these pages and outside of all pages. lead: words before the first page."""
         tail = lead + page_count * PAGE_WORDS
         now, before = self._words[lead:tail].reshape(-1, PAGE_WORDS), self._before[lead:tail].reshape(-1, PAGE_WORDS)
         differing = [np.flatnonzero(self._words[:lead] != self._before[:lead])]
