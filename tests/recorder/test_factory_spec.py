@@ -1,4 +1,4 @@
-"""What a user names by --sim: one fitting line for each way in which it can be wrong."""
+"""The simulation of --sim: one fitting line for each mistake."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spec", ["good_one:Ok", "folder_of.inner:Ok"])
 def test_what_is_there_is_found(spec: str) -> None:
-    """Folders, too."""
+    """Including modules in folders."""
     assert load_factory(spec).__name__ == "Ok"
 
 
@@ -66,7 +66,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("spec", LINES)
-def test_what_cannot_be_gets_one_fitting_line(capsys: pytest.CaptureFixture[str], spec: str) -> None:
+def test_a_mistake_gets_one_fitting_line(capsys: pytest.CaptureFixture[str], spec: str) -> None:
     """Exit code 2, whatever the module does."""
     assert run(replayer.commands.main.main, f"seek run.tape --tick 1 --sim '{spec}'") == 2
     captured = capsys.readouterr()
@@ -88,12 +88,12 @@ def test_what_cannot_be_gets_one_fitting_line(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_what_a_tape_says_of_its_simulation_is_how_to_name_it(recorded: object, option: str) -> None:
-    """The class of a module can be named; what a script or a function made cannot."""
+    """The class of a module can be named; one made by a script or a function cannot."""
     assert sim_option(recorded) == option
 
 
 def test_commands_name_the_simulation_that_a_tape_was_recorded_from(capsys: pytest.CaptureFixture[str]) -> None:
-    """What they say to type replays the tape."""
+    """The printed command replays the tape."""
     with Recorder("run.tape", Walkers()) as tape:
         tape.step([[0, 1]])
 

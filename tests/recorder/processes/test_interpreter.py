@@ -38,7 +38,7 @@ def test_variables_are_set_and_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (os.environ["TAKEN"], "GIVEN" in os.environ) == ("here", False)
 
 
-def test_what_is_given_and_what_is_said() -> None:
+def test_input_output_and_last_line() -> None:
     """The exit code, the output, and the last line of stderr are returned."""
     program = (
         "import sys; print(sys.stdin.read() * 2, end=''); print('one', 'two ', '', sep='\\n', file=sys.stderr); exit(3)"
@@ -48,7 +48,7 @@ def test_what_is_given_and_what_is_said() -> None:
     assert last_line(b"\n \n") == ""
 
 
-def test_a_module_is_not_looked_for_in_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_is_not_searched_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's file may have the name of a module."""
     (tmp_path / "this.py").write_text("print('shadow')")
     monkeypatch.chdir(tmp_path)

@@ -166,7 +166,7 @@ def test_what_had_finished_is_given_when_it_is_cancelled(make_pool: MakePool) ->
     assert sorted(given) == [0, 1]
 
 
-def test_giving_results_up_ends_the_workers(make_pool: MakePool) -> None:
+def test_a_caller_that_stops_early_ends_the_workers(make_pool: MakePool) -> None:
     """A caller that takes no more results ends the workers, too."""
     found = results_in_order(make_pool(2), pool_work.double, range(100), name=named)
     assert next(found) == 0

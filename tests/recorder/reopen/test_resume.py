@@ -63,7 +63,7 @@ def record_and_die(path: Path, make: Any, inputs: Callable[[int], Any], ticks: i
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_every_kind_of_simulation_goes_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+def test_every_kind_of_simulation_continues_bit_for_bit(tmp_path: Path, name: str) -> None:
     """Random streams, growing tables, blobs and save/load: each session continues as the run without a crash does."""
     make, inputs = WORLDS[name]
     path, seed = tmp_path / "run.tape", random.randrange(1 << 30)
@@ -94,7 +94,7 @@ def test_every_kind_of_simulation_goes_on_bit_for_bit(tmp_path: Path, name: str)
     assert (report.ok, report.status, report.verified_ticks) == (True, "intact", 81)
 
 
-def test_what_was_found_is_told(tmp_path: Path) -> None:
+def test_the_state_of_the_tape_is_reported(tmp_path: Path) -> None:
     """The returned recorder and the new session's META hold the tick from which it continues."""
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 33)
@@ -116,7 +116,7 @@ def test_what_was_found_is_told(tmp_path: Path) -> None:
         assert [place.tick for place in finished.keyframes][-2:] == [28, 33]
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     """Progress from the keyframe to the last tick is reported step by step."""
     path, seen = tmp_path / "run.tape", []
     record_and_die(path, Walkers, push, 33)
@@ -125,7 +125,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"split": 1500}, {"deterministic": True}, {"keep": 21}], ids=str)
-def test_a_sealed_tape_is_written_on_behind_its_trailer(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_a_sealed_tape_is_continued_after_its_trailer(tmp_path: Path, settings: dict[str, Any]) -> None:
     """No existing byte changes; the old seal no longer counts, and the new one covers everything."""
     path = tmp_path / "run.tape"
     live = live_run(Walkers, push, 90)
@@ -268,7 +268,7 @@ def test_a_corrupt_tape_is_refused_with_what_to_do(tmp_path: Path) -> None:
         assert files_of(tmp_path) == before
 
 
-def test_a_damaged_keyframe_that_leads_to_the_last_tick_is_passed_by(tmp_path: Path) -> None:
+def test_a_damaged_keyframe_before_the_last_tick_is_skipped(tmp_path: Path) -> None:
     """Durable data is not read completely; if the keyframe's content is wrong, the one before it is used."""
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 33, sync="block")
@@ -296,13 +296,13 @@ def test_a_tape_of_format_01_is_only_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / "old.tape"
     shutil.copy(GOLDEN_0_1 / f"{name}.tape", path)
     before = files_of(tmp_path)
-    with pytest.raises(RecordingError, match="cannot be written on, only read") as caught:
+    with pytest.raises(RecordingError, match="can be read, but not resumed") as caught:
         recorder.resume(path, Herd() if name == "herd" else Walkers())
     assert type(caught.value) is RecordingError
     assert files_of(tmp_path) == before
 
 
-def test_a_tape_with_nothing_on_it_is_refused(died: Path) -> None:
+def test_an_empty_tape_is_refused(died: Path) -> None:
     """Before the first keyframe there is no state to continue from; a file that is not a tape is called so."""
     data = died.read_bytes()
     first = next(b for b in CheckedReader(data[:-4]).blocks if b.kind == FULL)

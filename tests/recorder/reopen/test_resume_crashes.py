@@ -195,7 +195,7 @@ def test_an_io_error_while_resuming_loses_nothing(
 @pytest.mark.parametrize(
     "settings", [{"sync": "1s"}, {"sync": "block"}, {"sync": "never"}, {"deterministic": True}], ids=str
 )
-def test_a_block_never_says_that_more_is_durable_than_was_synced(
+def test_a_block_never_claims_more_durable_than_was_synced(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
     """Data of an earlier process may not be on the disk yet: a resumed tape is synced before it claims more."""

@@ -53,7 +53,7 @@ def test_a_later_file_of_a_tape_is_refused(split: Path) -> None:
         recorder.resume(split.with_name("other.tape"), Walkers())
 
 
-def test_the_first_file_alone_is_not_the_whole_tape(split: Path) -> None:
+def test_the_first_file_alone_is_not_the_complete_tape(split: Path) -> None:
     """Its seal announces a further file. A tape whose last files are lost is refused in the same way."""
     alone = split.with_name("new.tape")
     shutil.copy(split, alone)
@@ -66,7 +66,7 @@ def test_the_first_file_alone_is_not_the_whole_tape(split: Path) -> None:
     assert files_of(split.parent) == before
 
 
-def test_a_writer_that_died_between_two_files_can_go_on(split: Path) -> None:
+def test_a_tape_whose_writer_died_between_two_files_is_resumed(split: Path) -> None:
     """It leaves the same files, but with a journal."""
     for number in segment_numbers(split)[1:]:
         segment_path(split, number).unlink()
@@ -89,7 +89,7 @@ def test_a_writer_that_died_between_two_files_can_go_on(split: Path) -> None:
     ],
     ids=str,
 )
-def test_settings_that_cannot_be_are_called_corrupt(
+def test_invalid_settings_are_called_corrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     """Before anything is written; torn tail and journal stay, too."""
@@ -146,7 +146,7 @@ class Fields:
         ),
     ],
 )
-def test_a_simulation_of_another_size_is_refused(tmp_path: Path, recorded: Any, present: Any, text: str) -> None:
+def test_a_simulation_of_a_different_size_is_refused(tmp_path: Path, recorded: Any, present: Any, text: str) -> None:
     """Its step would get arrays of a different size."""
     path = tmp_path / "run.tape"
     with Recorder(path, Fields(recorded)) as tape:
@@ -210,7 +210,7 @@ def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.
     assert len(sizes) > 2 * len(tail) // 700
 
 
-def test_a_tail_that_cannot_be_kept_whole_is_not_cut_off(
+def test_a_tail_that_cannot_be_kept_completely_is_not_cut_off(
     torn: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the tail cannot be read, or the copy cannot be written, the tape is unchanged."""

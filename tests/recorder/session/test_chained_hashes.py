@@ -84,7 +84,7 @@ def test_every_tick_is_the_live_state(tmp_path: Path, make: Any) -> None:
     assert (report.ok, report.first_bad, report.problems) == (True, None, [])
 
 
-def test_another_reader_gets_the_links(tmp_path: Path) -> None:
+def test_a_second_reader_gets_the_chained_hashes(tmp_path: Path) -> None:
     """A second reader, written after SPEC.md, reads the same chained hashes."""
     path, live = make_tape(tmp_path)
     reader = Reader(path.read_bytes())
@@ -116,7 +116,7 @@ def test_another_reader_gets_the_links(tmp_path: Path) -> None:
     assert linked > 40
 
 
-def test_literal_links() -> None:
+def test_literal_chained_hashes() -> None:
     """The chained hashes equal bytes computed by hand."""
     state = State(Schema(Field("a", "i4", (4,)), Field("b", "u1", (3,))))
     fields = {
@@ -144,7 +144,7 @@ def test_a_desync_is_named(tmp_path: Path, slip: int) -> None:
                 run.step()
 
 
-def test_marks_are_no_part_of_the_state(tmp_path: Path) -> None:
+def test_marks_are_not_part_of_the_state(tmp_path: Path) -> None:
     """A version of the simulation that marks more than it writes still replays the tape."""
     path, live = make_tape(tmp_path)
 
@@ -226,7 +226,7 @@ def test_lost_blocks_cost_no_tick_of_a_simulation_that_can_step(tmp_path: Path) 
         mended.unlink()
 
 
-def test_states_put_in_place_and_peers(tmp_path: Path) -> None:
+def test_replaced_states_and_peers(tmp_path: Path) -> None:
     """A different state or layout restarts the chain; a peer's hash is compared with that of the complete state."""
     path, world = tmp_path / "run.tape", Herd()
     live, hashes = {}, {}
@@ -245,7 +245,7 @@ def test_states_put_in_place_and_peers(tmp_path: Path) -> None:
             assert run[tick].arena.tobytes() == arena
 
 
-def test_it_is_chosen_by_size_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_chosen_by_size_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Chosen from 1 MiB on, if writes are marked and the changes are on the tape; META records the choice."""
 
     class Wide(Grid):

@@ -91,7 +91,7 @@ def test_a_tape_that_cannot_be_begun_leaves_nothing(tmp_path: Path, settings: di
         assert read.status == "intact"
 
 
-def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> None:
+def test_a_recording_continues_without_room_for_its_journal(tmp_path: Path) -> None:
     """The warning names the journal and its size; with on_error="raise" the error does."""
     path = tmp_path / "run.tape"
     with files_of_at_most(1 << 20):
@@ -166,7 +166,7 @@ def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then
         assert (read.status, read.outcome, read.last_tick) == ("intact", {"reason": "first"}, 50)
 
 
-def test_a_full_disk_at_the_end_is_told_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_the_end_is_reported_as_a_missing_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ticks are in the file and only the seal is missing: the message does not ask to record again."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     path = tmp_path / "run.tape"

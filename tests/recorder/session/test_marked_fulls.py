@@ -89,7 +89,7 @@ def test_every_keyframe_is_the_live_state(tmp_path: Path, settings: dict[str, An
     assert verify_tape(path, Large).ok
 
 
-def test_a_write_without_a_mark_is_told_while_recording(tmp_path: Path) -> None:
+def test_a_write_without_a_mark_is_reported_while_recording(tmp_path: Path) -> None:
     """Reported at the next full keyframe, which is copied at the following tick instead; all frames were right."""
     path = tmp_path / "run.tape"
     with warnings.catch_warnings(record=True) as caught:

@@ -111,7 +111,7 @@ def test_settings_out_of_range_are_refused(tmp_path: Path, settings: Any, error:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_simulation_is_refused(tmp_path: Path) -> None:
+def test_an_object_that_is_not_a_simulation_is_refused(tmp_path: Path) -> None:
     """An object without state and step is a TypeError, and no file is made."""
     for candidate in (object(), Counter, None):
         with pytest.raises(TypeError):
@@ -120,7 +120,7 @@ def test_what_is_no_simulation_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync", ["block", "never", "1ms", "0.2s", "1s"])
-def test_every_way_of_syncing_gives_a_sound_tape(tmp_path: Path, sync: str) -> None:
+def test_every_way_of_syncing_gives_an_intact_tape(tmp_path: Path, sync: str) -> None:
     """With every value of sync the tape is complete after close, and its statistics are right."""
     path = tmp_path / "run.tape"
     with Recorder(path, Counter(), sync=sync, keyframe_interval_ticks=2) as tape:
@@ -255,7 +255,7 @@ def test_closing_twice_and_using_after_close(tmp_path: Path) -> None:
     assert Reader(data).seal["outcome"] == {"reason": "enough"}
 
 
-def test_an_outcome_that_is_no_plain_data_is_refused(tmp_path: Path) -> None:
+def test_an_outcome_that_is_not_plain_data_is_refused(tmp_path: Path) -> None:
     """close raises TypeError; the recording is still open and can be closed with a different outcome."""
     path = tmp_path / "run.tape"
     with Recorder(path, Counter()) as tape:

@@ -128,7 +128,7 @@ def test_what_is_there_can_be_written_out_at_any_time(tmp_path: Path, settings: 
         assert (report.ok, report.status, report.verified_ticks) == (True, "intact", report.tick_count)
 
 
-def test_what_was_written_out_is_no_ring_and_can_be_recorded_on(tmp_path: Path) -> None:
+def test_a_written_out_tape_is_not_a_ring_and_can_be_resumed(tmp_path: Path) -> None:
     """The copy is not a ring: none of its ticks is ever dropped."""
     path, out = tmp_path / "run.tape", tmp_path / "out.tape"
     with Recorder(path, Walkers(), keyframe_interval_ticks=5, keep=20) as tape:

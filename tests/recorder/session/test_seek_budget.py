@@ -83,7 +83,7 @@ def test_a_resumed_recording_keeps_its_budget(tmp_path: Path, clock: Clock) -> N
         assert "seek_budget_ms" not in found.meta["settings"]
 
 
-def test_what_reading_a_keyframe_takes_is_no_time_for_steps(clock: Clock) -> None:
+def test_the_time_to_read_a_keyframe_is_not_available_for_steps(clock: Clock) -> None:
     """Keyframes take no more than their share of the run, which is reported once."""
     told: list[str] = []
 
@@ -119,7 +119,7 @@ def test_what_reading_a_keyframe_takes_is_no_time_for_steps(clock: Clock) -> Non
     ("budget", "error"),
     [(0, ValueError), (-1, ValueError), (float("nan"), ValueError), ("50", TypeError), (True, TypeError)],
 )
-def test_what_cannot_be(tmp_path: Path, budget: Any, error: type[Exception]) -> None:
+def test_invalid_budgets(tmp_path: Path, budget: Any, error: type[Exception]) -> None:
     """An invalid budget gives one sentence that names the argument, and no file."""
     with pytest.raises(error, match="seek_budget_ms"):
         Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=budget)
@@ -130,7 +130,7 @@ def test_what_cannot_be(tmp_path: Path, budget: Any, error: type[Exception]) -> 
 
 def test_a_budget_that_cannot_be_kept_reaches_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The notice arrives at a later call, as every notice does."""
-    monkeypatch.setattr(SeekBudget, "_most_ms", lambda self: self._tell("seek_budget_ms=1 cannot be kept") or 1e9)
+    monkeypatch.setattr(SeekBudget, "_most_ms", lambda self: self._notify("seek_budget_ms=1 cannot be kept") or 1e9)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=1) as tape:

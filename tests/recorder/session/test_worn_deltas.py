@@ -69,7 +69,7 @@ def test_a_full_keyframe_comes_when_the_deltas_have_grown(tmp_path: Path, change
 
 
 @pytest.mark.parametrize(("share", "settings"), [(0.0, {}), (0.03, {"deterministic": True})])
-def test_else_one_in_so_many_is_full(tmp_path: Path, share: float, settings: Any) -> None:
+def test_otherwise_every_nth_is_full(tmp_path: Path, share: float, settings: Any) -> None:
     """full_every applies where little changes, and where equal runs must give equal bytes."""
     found = recorded(tmp_path / "run.tape", share, 6, **settings)
     assert [kind == BlockKind.FULL for kind, _ in found] == [number % 6 == 0 for number in range(KEYFRAMES + 1)]

@@ -260,7 +260,7 @@ def test_recordings_are_those_of_a_scan(tmp_path: Path, kind: str, mode: Any) ->
 
 @pytest.mark.parametrize("after", [0, 1, 2, 7, 20])
 @needs_kernel
-def test_a_kernel_that_ceases_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+def test_a_kernel_that_stops_reporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The recording continues with scans, and is the same."""
     tape_of(tmp_path / "scan.tape", Drifting, changes="scan", mode="changes", deterministic=True)
     told, calls = WriteWatch.written, [0]
@@ -466,7 +466,7 @@ class Saving:
     ids=["large", "small", "large, changes", "small, changes", "save and load", "save and load, changes"],
 )
 @needs_kernel
-def test_what_is_chosen_by_itself(tmp_path: Path, make: Any, mode: Any, *, is_watched: bool) -> None:
+def test_the_automatic_choice(tmp_path: Path, make: Any, mode: Any, *, is_watched: bool) -> None:
     """Large unmarked states are watched, also those that grow large later; the watch ends at close."""
     before = watched_bytes()
     with Recorder(tmp_path / "run.tape", make(), mode=mode, keyframe_interval_ticks=2, full_every=2) as tape:
@@ -482,14 +482,14 @@ def test_what_is_chosen_by_itself(tmp_path: Path, make: Any, mode: Any, *, is_wa
     assert verify_tape(tmp_path / "run.tape", make).ok
 
 
-def test_who_marks_is_not_watched() -> None:
+def test_marked_states_are_not_watched() -> None:
     """Marks are preferred; the message for a wrong word lists "marks"."""
 
     class Marking(Sized):
         marks_writes = True
 
     assert find_source(Marking(WATCHED_KEYFRAMES_BYTES_MIN), "auto").whole is MarkedChanges
-    with pytest.raises(ValueError, match="auto, marks, scan, pages or audit was expected"):
+    with pytest.raises(ValueError, match="expected changes to be auto, marks, scan, pages or audit, got 'page'"):
         find_source(Sized(100), "page")  # type: ignore[arg-type]
 
 
@@ -566,7 +566,7 @@ def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
 
 
 @needs_kernel
-def test_another_arena_counts_as_all_written() -> None:
+def test_a_new_arena_counts_as_all_written() -> None:
     """A new arena, with a different layout or the same, has unknown changes until the source is reset."""
     state = State(Schema(Field("x", "i8", (3_000,)), Table("ants", Field("age", "i8"), capacity=4)))
     before, earlier = watched_bytes(), state.snapshot()

@@ -62,7 +62,7 @@ def in_child(act: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_a_kernel_that_has_it_is_known() -> None:
+def test_a_kernel_with_it_is_detected() -> None:
     """A kernel with userfaultfd is detected: a mistake of ours must not skip all of these tests."""
     version = (
         tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) if sys.platform == "linux" else (0, 0)
@@ -80,7 +80,7 @@ def test_a_kernel_that_has_it_is_known() -> None:
     touched=st.booleans(),
     rounds=st.lists(st.tuples(st.lists(PLACES, max_size=4), st.booleans()), max_size=5),
 )
-def test_exactly_the_written_pages_are_told(
+def test_exactly_the_written_pages_are_reported(
     page_count: int, shift: int, rounds: list[tuple[list[tuple[int, int, int]], bool]], *, touched: bool
 ) -> None:
     """Writes at page borders, across pages and in untouched memory are reported until protected again."""
@@ -150,7 +150,7 @@ def test_large_memory_of_huge_pages() -> None:
 
 
 @needs_kernel
-def test_more_regions_than_one_call_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_regions_than_one_call_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """The call is repeated until all regions are read."""
     monkeypatch.setattr(write_watch, "REGIONS_MAX", 2)
     memory = make_memory(40)
@@ -202,7 +202,7 @@ def test_memory_lives_as_long_as_it_is_watched() -> None:
 @needs_kernel
 def test_what_cannot_be_watched() -> None:
     """Memory without a complete page, memory that is already watched, a closed watch."""
-    with pytest.raises(ValueError, match="without a whole page"):
+    with pytest.raises(ValueError, match="expected memory with a complete page of"):
         WriteWatch(np.zeros(PAGE_BYTES // 2, np.uint8))
     memory = make_memory(3)
     descriptors = open_descriptors()
@@ -224,7 +224,7 @@ def test_a_forked_child_does_its_parent_no_harm() -> None:
 
     def act() -> int:
         memory[:] = 3
-        with pytest.raises(OSError, match="another process"):
+        with pytest.raises(OSError, match="belongs to a different process"):
             watch.written()
         watch.close()
         fresh = WriteWatch(memory)  # The child's own copy of the memory.
@@ -266,10 +266,10 @@ def test_a_child_that_lives_on_does_not_keep_the_watch() -> None:
         ("_open_userfaultfd", errno.EPERM, "Operation not permitted"),
         ("_control", errno.EINVAL, "Invalid argument"),
         ("_control", errno.ENOTTY, "Inappropriate ioctl"),
-        ("written", errno.EPERM, "does not tell"),
+        ("written", errno.EPERM, "does not report"),
     ],
 )
-def test_a_kernel_without_it_is_known(monkeypatch: pytest.MonkeyPatch, name: str, number: int, why: str) -> None:
+def test_a_kernel_without_it_is_detected(monkeypatch: pytest.MonkeyPatch, name: str, number: int, why: str) -> None:
     """Each call may fail: a reason is given, no descriptor stays open, no state is watched, "pages" is refused."""
 
     def fail(*_: Any, **keywords: Any) -> Any:
@@ -291,12 +291,12 @@ def test_a_kernel_without_it_is_known(monkeypatch: pytest.MonkeyPatch, name: str
         find_source(Herd(), "pages")
 
 
-def test_a_kernel_that_tells_something_else_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_reports_wrong_pages_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trial compares the reported pages with those that were written."""
     if obstacle() is not None:
         pytest.skip(str(obstacle()))
     monkeypatch.setattr(WriteWatch, "written", lambda _, protect=True: np.array([1, 2] if protect else []))
-    assert "other pages than those that were written" in str(obstacle.__wrapped__())
+    assert "reports the wrong pages as written" in str(obstacle.__wrapped__())
 
 
 FILTERED = """
