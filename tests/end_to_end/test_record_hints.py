@@ -149,7 +149,7 @@ def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], optio
     assert run(recorder.commands.main.main, f"resume a.tape {option}") == 0
 
     out = capsys.readouterr().out
-    assert "\nsealed: the recording was complete up to its last tick, 90, but not sealed\n" in out
+    assert "\nsealed: all ticks up to 90 had been recorded, only the seal was missing\n" in out
     assert verify_tape(Path("a.tape")).status == "intact"
     with Tape(Path("a.tape")) as tape:
         assert tape.outcome == {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from recorder.commands.resume_plan import goal_of
 from recorder.console.argument_types import Positive
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
 from recorder.exit_codes import DIFFERS, SAME, TERMINATED, UsageError
@@ -142,7 +142,7 @@ def sweep(
     folder = _folder(output, loaded.name)
     tapes = None if no_tapes else folder
     planned = _jobs(loaded, axes, tapes, players=read_players(player or []), ticks=_goal(ticks))
-    facts = {"scenarios": [scenario], "axes": [{"path": one.path, "values": list(one.values)} for one in axes]}
+    facts = {"scenarios": [scenario], "axes": [{"path": used.path, "values": list(used.values)} for used in axes]}
     return _run(BatchRequest(planned, folder, jobs, facts, makes_smaller=not no_smaller), as_json=as_json)
 
 
@@ -173,7 +173,7 @@ def _jobs(loaded: Scenario, axes: Sequence[Axis], tapes: Path | None, **more: An
 
 
 def _ensure_different(axes: Sequence[Axis]) -> None:
-    paths = [one.path for one in axes]
+    paths = [axis.path for axis in axes]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise UsageError(f"--axis {twice}: there is already an axis with this path")
@@ -222,7 +222,7 @@ def _run(request: BatchRequest, *, as_json: bool) -> int:
         facts = {**request.facts, "smaller": [attrs.asdict(smaller) for smaller in older]}
         records = _records(request, facts, quiet=as_json)
     except _Terminated:
-        say_aside("error: terminated")
+        say_on_stderr("error: terminated")
         return TERMINATED
     if as_json:
         _print_json(records, request.folder, _make_smaller(request, records, older, quiet=True))
@@ -274,7 +274,7 @@ def _reporting_if_stopped(request: BatchRequest, records: list[RunRecord], *, qu
             for line in summary_lines(sorted(records, key=lambda record: record.index)):
                 say(line)
         finished_count = sum(record.error is None for record in records)
-        say_aside(
+        say_on_stderr(
             f"{finished_count:,} of {counted(len(request.jobs), 'run')} have finished; "
             f"to continue, run the same command with -o {request.folder}"
         )
@@ -296,7 +296,7 @@ def _make_smaller(
         BatchFolder(request.folder).finish(records, facts)
 
     def warn(error: OSError) -> None:
-        say_aside(f"warning: {request.folder}: {error.strerror}")
+        say_on_stderr(f"warning: {request.folder}: {error.strerror}")
 
     with progress_bar("making it smaller", round(BATCH_BUDGET_S), quiet=quiet) as show:
         scenarios = make_smaller(firsts, request.folder, older, keep=keep, on_progress=show, on_error=warn)
@@ -315,14 +315,14 @@ def _report_smaller(request: BatchRequest, records: list[RunRecord], older: list
 
 def _print_json(records: list[RunRecord], folder: Path, smaller: tuple[list[SmallerScenario], int]) -> None:
     fates = [
-        {"of": name, **attrs.asdict(one), "extinction_probability": one.extinction_probability}
+        {"of": name, **attrs.asdict(fate), "extinction_probability": fate.extinction_probability}
         for name, group in groups_of(records).items()
-        for one in survival_of(group)
+        for fate in survival_of(group)
     ]
     facts = {
         "folder": str(folder),
         "survival": fates,
-        "smaller": [attrs.asdict(one) for one in smaller[0]],
+        "smaller": [attrs.asdict(scenario) for scenario in smaller[0]],
         "not_yet_smaller": smaller[1],
         "runs": [attrs.asdict(record) for record in records],
     }
@@ -334,7 +334,7 @@ def _report_next_steps(records: list[RunRecord], folder: Path) -> None:
         if draw_survival(records, folder / PICTURE_NAME):
             say(f"  survival curves: {folder / PICTURE_NAME}")
     except OSError as error:
-        say_aside(f"warning: {folder}: no survival curves: {error.strerror}")
+        say_on_stderr(f"warning: {folder}: no survival curves: {error.strerror}")
     except ImportError:
         say("  " + missing_package("drawing survival curves", "matplotlib", "plot"))
     violating = next((record for record in records if record.violations and record.tape is not None), None)

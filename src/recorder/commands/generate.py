@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, refresh_index
 from recorder.corpus.generate import PlannedRun, locked_folder, missing_runs, plan_runs, run_missing
@@ -130,8 +130,8 @@ def _facts(plan: Sequence[PlannedRun], records: Sequence[RunRecord], output: Pat
         "folder": str(output),
         "runs": len(plan),
         "ran": len(records),
-        "failed": [{"run": one.index, "scenario": one.name, "error": one.error} for one in records if one.error],
-        "tapes": [str(one.job.tape) for one in plan],
+        "failed": [{"run": run.index, "scenario": run.name, "error": run.error} for run in records if run.error],
+        "tapes": [str(run.job.tape) for run in plan],
     }
 
 
@@ -146,8 +146,8 @@ def _report(plan: Sequence[PlannedRun], records: Sequence[RunRecord], output: Pa
         + (f", {len(failed):,} with errors" if failed else "")
     )
     for record in failed[:FAILURES_SHOWN]:
-        say_aside(f"  {plan[record.index].job.tape}: {record.error}")
-    names = {one.job.tape.name for one in plan if one.job.tape is not None}
+        say_on_stderr(f"  {plan[record.index].job.tape}: {record.error}")
+    names = {planned.job.tape.name for planned in plan if planned.job.tape is not None}
     runs = [run for run in Corpus.open(output) if run.tape in names]
     ends = Counter(run.reason for run in runs if run.reason is not None)
     say("  ends: " + ", ".join(f"{reason} {count:,}" for reason, count in ends.most_common()))

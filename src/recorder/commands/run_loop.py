@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import INTERRUPTED, SAME, TERMINATED, UsageError
@@ -51,7 +51,7 @@ def run_and_report(
             end = None if stopped is not None else outcome_at(recorder, input_source, last_tick)
             _print_summary(recorder, input_source, recorder.tick - start_tick, seconds, stopped=stopped, end=end)
         except (OSError, RecordingError) as error:  # The file was removed meanwhile; the run has ended regardless.
-            say_aside(f"warning: {recorder.path}: {error}")
+            say_on_stderr(f"warning: {recorder.path}: {error}")
     return stopped.exit_code if stopped is not None else SAME
 
 
@@ -133,7 +133,7 @@ def _step(recorder: Recorder, input_source: InputSource, tick: int) -> None:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as one line, without its location in our code."""
-    say_aside(f"warning: {message}")
+    say_on_stderr(f"warning: {message}")
 
 
 def _print_summary(
@@ -156,7 +156,7 @@ def _print_summary(
             f"{statistics.writer.full_count} full and {statistics.writer.delta_count} delta keyframes"
         )
     else:
-        say(f"sealed: the recording was complete up to its last tick, {recorder.tick:,}, but not sealed")
+        say(f"sealed: all ticks up to {recorder.tick:,} had been recorded, only the seal was missing")
     if end is not None and "text" in end:
         say(f"  ended by {end['reason']} at tick {recorder.tick:,}: {end['text']}")
     if first_tick:

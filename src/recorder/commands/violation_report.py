@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME
 from recorder.runs.input_source import InputSource
@@ -22,13 +22,13 @@ from sim.scenario.scenario_file import Scenario
 def say_violations(watch: ViolationWatch) -> None:
     """Print a line for each violation, and for checkpoints."""
     if watch.checkpoints:
-        say_aside(f"{counted(len(watch.checkpoints), 'checkpoint')} in {watch.checkpoints[0].path.parent}")
+        say_on_stderr(f"{counted(len(watch.checkpoints), 'checkpoint')} in {watch.checkpoints[0].path.parent}")
     if watch.checkpoint_error is not None:
-        say_aside(f"warning: {watch.checkpoint_error}")
+        say_on_stderr(f"warning: {watch.checkpoint_error}")
     for name in watch.before:
-        say_aside(f"violated at tick {watch.first_tick:,} or before: {name}")
+        say_on_stderr(f"violated at tick {watch.first_tick:,} or before: {name}")
     for violation in watch.violations:
-        say_aside(f"violated at tick {violation.tick:,}: {violation.name}: {violation.details}")
+        say_on_stderr(f"violated at tick {violation.tick:,}: {violation.name}: {violation.details}")
 
 
 def report_violations(
@@ -50,7 +50,7 @@ def report_violations(
     first = watch.violations[0]
     smaller = _minimised(loaded, first, input_source, quiet=quiet)
     if smaller is not None and not smaller.is_smaller_than(loaded.provocation or {}):
-        say_aside("  not smaller: nothing in the scenario can be left out")
+        say_on_stderr("  not smaller: nothing in the scenario can be left out")
     elif smaller is not None:
         _write_smaller(smaller, tape, loaded, players, input_source)
     if not quiet:
@@ -86,10 +86,10 @@ def _write_smaller(
     try:
         write_minimised(target, smaller, loaded.config if loaded.world.name else None, options)
     except OSError as error:
-        say_aside(f"warning: {target}: {error.strerror}")
+        say_on_stderr(f"warning: {target}: {error.strerror}")
     else:
         unfinished = "" if smaller.is_minimal else ", search not finished"
-        say_aside(f"  made smaller in {counted(smaller.trials, 'run')}{unfinished}: {target}")
+        say_on_stderr(f"  made smaller in {counted(smaller.trials, 'run')}{unfinished}: {target}")
 
 
 def _seek_command(tape: Path, input_source: InputSource, tick: int) -> str:

@@ -13,7 +13,7 @@ from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
 from rich.console import Console
 
 from recorder.console.broken_pipes import patient_streams
-from recorder.console.output import say_aside, silence
+from recorder.console.output import say_on_stderr, silence
 from recorder.errors import (
     CorruptError,
     DesyncError,
@@ -160,4 +160,4 @@ def _usage_line(error: CycloptsError) -> str:
 
 
 def _show(line: str) -> None:
-    say_aside(f"error: {line}")
+    say_on_stderr(f"error: {line}")

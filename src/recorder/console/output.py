@@ -12,7 +12,7 @@ def say(line: str) -> None:
     _say(line, sys.stdout)
 
 
-def say_aside(line: str) -> None:
+def say_on_stderr(line: str) -> None:
     """Print a line on stderr; drop it if it cannot be written."""
     _say(line, sys.stderr)
 

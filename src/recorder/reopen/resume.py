@@ -227,8 +227,8 @@ def _open_for_writing(
     if not settings.deterministic:
         meta["environment"] = describe_environment()
     past = [
-        (other.number, max((part.summary.last_tick for part in other.parts), default=0))
-        for other in assembled.recording.segments[:-1]
+        (earlier.number, max((part.summary.last_tick for part in earlier.parts), default=0))
+        for earlier in assembled.recording.segments[:-1]
     ]
     log = SegmentedLog(files, io, encoder, meta_maker(meta), syncs=syncs, tell_durable=tell_durable, past=past)
     frames = assembled.recording.journal
