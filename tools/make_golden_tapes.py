@@ -23,7 +23,6 @@ import recorder.writer.journal
 from recorder import Recorder
 from recorder.format.blocks.file_header import MAJOR, MINOR, make_file_header
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.full_keyframe import encode_full
 from recorder.format.segments.segment_encoder import SegmentEncoder, drop_piece, frames_piece, full_pieces
 from recorder.storage.tape_files import TapeFile
 from replayer import Tape
@@ -32,6 +31,7 @@ from sim.kernel.plain_data import encode_plain
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path.insert(0, str(TESTS / "support"))
 
+from keyframe_payloads import encode_full  # noqa: E402
 from small_worlds import Herd, Saved, Walkers  # noqa: E402
 
 TAPE_BYTES_MAX = 8_000  # A golden tape is kept as long as the project exists.
