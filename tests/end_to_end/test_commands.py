@@ -255,7 +255,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
             "run no-such-scenario",
             "there is no scenario file no-such-scenario, and none of that name ships; shipped: arms-race, boom-and-crash, large, ping-pong, quiet-meadow, swarm, two-phase-vote",
         ),
-        ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape exists already"),
+        ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape already exists"),
         ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder: No such file or directory"),
         ("run tiny.toml --ticks 0", "--ticks"),
         ("run tiny.toml --seed -1", "--seed"),

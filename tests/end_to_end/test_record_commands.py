@@ -139,12 +139,12 @@ def test_an_invalid_setting_gets_one_line(folder: Path, capsys: pytest.CaptureFi
         (
             recorder.commands.main.main,
             "run",
-            ["--keep", "--split", "--durability", "--on-error", "flight recorder's loop"],
+            ["--keep", "--split", "--durability", "--on-error", "as a flight"],
         ),
         (
             recorder.commands.main.main,
             "resume",
-            ["Example: record resume meadow.tape", "--ticks", "proved by its hash"],
+            ["Example: record resume meadow.tape", "--ticks", "checked by its hash"],
         ),
         (replayer.commands.main.main, "", ["tail", "repair", "follow a recording while it runs"]),
         (replayer.commands.main.main, "info", ["--fast", "Exit code: 0 sealed and whole, 3 incomplete", "4 corrupt"]),

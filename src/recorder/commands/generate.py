@@ -121,7 +121,7 @@ def read_policies(arguments: Sequence[str]) -> dict[str, list[str]]:
     for name, policies in read_players(arguments).items():
         players[name] = policies.split(",")
         if "" in players[name] or len(set(players[name])) < len(players[name]):
-            raise UsageError(f"--player {name}: expected different policies with commas between them, got {policies!r}")
+            raise UsageError(f"--player {name}={policies}: expected different policies, separated by commas")
     return players
 
 

@@ -33,7 +33,7 @@ Split = Annotated[
     Parameter(
         help="Begin a new file at the first keyframe after this size, such as 500MB. TAPE, TAPE.1, TAPE.2 are read as "
         "one tape. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file "
-        "starts with a full keyframe, so small files cost space."
+        "costs a full keyframe, so small files cost most."
     ),
 ]
 Deterministic = Annotated[
