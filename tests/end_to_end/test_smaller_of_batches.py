@@ -173,7 +173,7 @@ def test_when_the_time_is_over_or_the_user_interrupts(tmp_path: Path, monkeypatc
             raise KeyboardInterrupt
         return SmallerScenario(first.job.name, "p", first.job.index, 3, None, 1, True)
 
-    monkeypatch.setattr(smaller, "_make_smaller", made)
+    monkeypatch.setattr(smaller, "_made_smaller", made)
     found = make_smaller(firsts, tmp_path, [], keep=kept.append, on_error=pytest.fail)
     assert [one.scenario for one in found] == ["x"]
     assert kept == [found]
