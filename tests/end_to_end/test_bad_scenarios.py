@@ -1,4 +1,4 @@
-"""Scenarios with a mistake: one clear line that names the key and what was expected, exit code 2, no tape."""
+"""Scenarios with a mistake: one clear line that names the key and what is expected, exit code 2, no tape."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ MORE_FLORA = "".join(
 def test_a_mistake_gets_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], old: str, new: str, text: str
 ) -> None:
-    """And the same scenario without the mistake runs."""
+    """The same scenario without the mistake runs."""
     monkeypatch.chdir(tmp_path)
     assert GOOD.count(old) == 1 or old == "[[plants]]"
     Path("bad.toml").write_text(GOOD.replace(old, new))

@@ -227,7 +227,7 @@ class Cursor:
 
     def _remember(self, room: int) -> None:
         now = self._here()
-        if self._prover is not None and not self._prover.is_right:
+        if self._prover is not None and not self._prover.is_matching:
             return  # A state that comes back from memory counts as right.
         if now not in self._near and not self._is_canonical:  # A load anywhere but at a keyframe would change the run.
             while len(self._near) >= room:

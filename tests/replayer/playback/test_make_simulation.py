@@ -28,12 +28,12 @@ def test_a_factory_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("walks", "module:factory was expected"),
-        (":Walk", "module:factory was expected"),
-        ("walks:", "module:factory was expected"),
+        ("walks", "expected module:factory"),
+        (":Walk", "expected module:factory"),
+        ("walks:", "expected module:factory"),
         ("no_such_module_anywhere:Walk", "No module named 'no_such_module_anywhere'"),
         ("json:no_such_name", "has no attribute 'no_such_name'"),
-        ("json:__name__", "json:__name__ is str, not something to be called"),
+        ("json:__name__", "json:__name__: expected a class or function to call, got str"),
     ],
 )
 def test_what_is_no_factory_is_refused_in_a_sentence(spec: str, text: str) -> None:
@@ -47,7 +47,7 @@ def test_a_users_file_with_the_name_of_a_package_is_named(tmp_path: Path, monkey
     (tmp_path / "sim.py").write_text("class Mine: ...\n")
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(ValueError, match=r"sim\.py has the name of a package of ours: give that file another name"):
+    with pytest.raises(ValueError, match=r"sim\.py has the name of one of our packages: rename that file"):
         load_factory("sim:Mine")
 
 
