@@ -197,7 +197,7 @@ class TickRange:
 
     def losses(self) -> tuple[list[str], int]:
         """What of the tape could not be had, in lines for people, and the exit code that this gives."""
-        lines, code = losses(self.tape, events_wanted=False)
+        lines, code = losses(self.tape, with_events=False)
         if not self.wanted.events_again and self.tape.has_events:
             lost = [(a, b) for a, b in self.tape.missing_event_ticks() if a <= self.last and b >= self.first]
             self.problems += [f"no events of {tick_range(max(a, self.first), min(b, self.last))}" for a, b in lost]
