@@ -159,7 +159,7 @@ def test_a_ring_keeps_the_events_of_its_ticks() -> None:
 def test_a_repair_takes_them_over() -> None:
     """Those that are sound; of the others the new tape says that they are missing."""
     record()
-    assert repair_tape("a.tape", "b.tape", Nursery).whole
+    assert repair_tape("a.tape", "b.tape", Nursery).complete
     assert_told("b.tape")
     data = bytearray(Path("a.tape").read_bytes())
     third = [block for block in Reader(bytes(data)).blocks if block.kind == EVENTS][2]

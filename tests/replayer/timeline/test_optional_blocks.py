@@ -33,7 +33,7 @@ def test_they_survive_where_they_stood(path: Path, how: str) -> None:
     """The same payloads in the same order among the keyframes; a large one is cut into pieces, as SPEC.md says."""
     target = path.with_name("new.tape")
     if how == "repair":
-        assert repair_tape(path, target, Still).whole
+        assert repair_tape(path, target, Still).complete
     else:
         copy_run(path, target, {"reason": "tea"})
     blocks = [block for block in Reader(target.read_bytes()).blocks if block.kind & 0x80 and block.kind != 129]
@@ -58,4 +58,4 @@ def test_a_damaged_one_is_said_to_be_lost(path: Path) -> None:
     report = repair_tape(path, path.with_name("new.tape"), Still)
     assert [kind for kind, _ in report.lost_optional] == ["kind 192"]
     assert report.lost_ticks == []
-    assert not report.whole
+    assert not report.complete
