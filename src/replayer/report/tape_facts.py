@@ -149,7 +149,7 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
         journal = f", the last {facts['journal_ticks']:,} in the journal" if facts["journal_ticks"] else ""
         yield f"  ticks: {facts['first_tick']:,} to {facts['last_tick']:,}{journal}"
         files = f" in {len(facts['segments'])} files" if len(facts["segments"]) > 1 else ""
-        yield f"  size: {bytes_text(facts['bytes'])}{files}, {each:,.0f} bytes per tick"
+        yield f"  size: {bytes_text(facts['bytes'])}{files}, {each:,.0f} bytes a tick"
     yield (
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
         + (

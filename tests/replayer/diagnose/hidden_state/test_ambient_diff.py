@@ -200,7 +200,7 @@ def test_a_table_that_is_cut_off_says_so() -> None:
     states[1]["n"][:] = 1
     table = write_differences(Path("d.csv"), states[0].snapshot(), states[1].snapshot())
     assert (table.lines, table.elements, table.left_out) == (LINES_MAX, LINES_MAX + 5, ["s"])
-    assert table.what() == (
+    assert table.text() == (
         "the first 10,000 of 10,005 elements that differ at the next keyframe, but for s, which cannot be compared"
     )
 
