@@ -160,7 +160,9 @@ def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> 
     """Print the result of ``replay repair``. sim: the value of --sim, for the next command."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     print(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
-    print(f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and verified by hash")
+    print(
+        f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and verified by hash"
+    )
     for tick in report.rebuilt_ticks:
         print(f"  rebuilt: the keyframe of tick {tick:,}")
     for tick, why in report.lost_keyframe_ticks:
