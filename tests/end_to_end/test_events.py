@@ -279,7 +279,7 @@ def test_what_cannot_be_made_again() -> None:
     """Another simulation is found out by the hashes, at the start and later; one that raises is named."""
     record()
     with Tape("a.tape") as tape:
-        with pytest.raises(MissingTickError, match=r"tick 0: .* a fresh simulation starts in another state"):
+        with pytest.raises(MissingTickError, match=r"tick 0: .* a fresh simulation starts in a different state"):
             list(rebuild_events(tape, lambda: Nursery(2), stored=False))
 
         class Other(Nursery):
@@ -449,7 +449,7 @@ def test_info_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert f"  events: {facts['events']}" in lines
     assert (
-        f"  without events: ticks {missing[0]} to 33; replayer.playback.rebuild_events.rebuild_events makes them again"
+        f"  without events: ticks {missing[0]} to 33; replayer.rebuild_events rebuilds them"
         in lines
     )
     record("b.tape", make=Silent)

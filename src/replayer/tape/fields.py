@@ -29,7 +29,7 @@ def ensure_fields(snapshot: Snapshot, names: list[str]) -> None:
         columns = [field for field in snapshot if field.startswith(f"{name}.")]
         if columns:
             raise UsageError(f"{name!r} is a table: did you mean {', '.join(columns)}?")
-        raise UsageError(f"unknown field {name!r}; the fields are {', '.join(snapshot)}")
+        raise UsageError(f"no field {name!r}; the fields are {', '.join(snapshot)}")
 
 
 def shown_slots(layout: Layout) -> list[Slot]:

@@ -164,12 +164,12 @@ def test_generators_that_do_not_count_are_unsupported(kind: Any) -> None:
 def test_another_seed_or_nonsense_is_said() -> None:
     """Two seeds have no distance; a state that is no state is no exception."""
     one, two = np.random.PCG64(1).state, np.random.PCG64(2).state
-    assert draws_between("rng", one, two).note == "another seed"
-    assert draws_between("rng", np.random.Philox(1).state, np.random.Philox(2).state).note == "another seed"
-    assert (draws_between("rng", np.random.Philox(1).state, one).note or "").startswith("another generator: Philox")
+    assert draws_between("rng", one, two).note == "a different seed"
+    assert draws_between("rng", np.random.Philox(1).state, np.random.Philox(2).state).note == "a different seed"
+    assert (draws_between("rng", np.random.Philox(1).state, one).note or "").startswith("a different generator: Philox")
     for nonsense in ({}, {"state": 5}, {"state": {"state": "x", "inc": 1}}, {"state": {"state": 1, "inc": 2}}):
         found = draws_between("rng", {"bit_generator": "PCG64", **nonsense}, {"bit_generator": "PCG64", **nonsense})
-        assert found.note == "its state is not as NumPy writes it"
+        assert found.note == "its state does not have NumPy's format"
 
 
 class Dice:

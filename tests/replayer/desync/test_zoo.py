@@ -93,8 +93,8 @@ def simd_switch() -> str:
 SIMD = {"NPY_DISABLE_CPU_FEATURES": simd_switch()}
 SEED = {"PYTHONHASHSEED": "77"}
 THREADS = {"OMP_NUM_THREADS": "2"}
-UNSTEADY = "a step that gives now this, now that"
-OUTSIDE = "state outside of the state"
+UNSTEADY = "a non-deterministic step"
+HIDDEN = "hidden state"
 TWO_ORDERS = {7: [[3, 40], [3, 50]], 25: [[9, 8], [9, 5], [2, 1]]}  # Of tick 7 the two are in order already.
 
 # Where a tool is not asked although it knows the answer, its own tests ask it of such a fault: what it costs is left out.
@@ -103,19 +103,19 @@ CASES = [
         1,
         "state_outside:HiddenAttribute",
         "outside",
-        {"verify": OUTSIDE, "check": "HiddenAttribute._memo", "explain": "outside"},
+        {"verify": HIDDEN, "check": "HiddenAttribute._memo", "explain": "outside"},
     ),
     Case(
         1,
         "state_outside:ModuleGlobal",
         "outside",
-        {"verify": OUTSIDE, "check": "module state_outside: STEPS", "explain": "outside"},
+        {"verify": HIDDEN, "check": "module state_outside: STEPS", "explain": "outside"},
     ),
     Case(
         1,
         "state_outside:ClosureCounter",
         "outside",
-        {"verify": OUTSIDE, "check": "ClosureCounter.winter: seen", "explain": "outside"},
+        {"verify": HIDDEN, "check": "ClosureCounter.winter: seen", "explain": "outside"},
         ("explain",),  # What a closure holds is not looked at: the line that calls it is named.
     ),
     Case(
@@ -148,19 +148,19 @@ CASES = [
         4,
         "caches_not_restored:StaleTable",
         "outside",
-        {"verify": OUTSIDE, "check": "StaleTable._table"},
+        {"verify": HIDDEN, "check": "StaleTable._table"},
     ),
     Case(
         4,
         "caches_not_restored:CachedCrowd",
         "outside",
-        {"verify": OUTSIDE, "check": "CachedCrowd.crowd"},
+        {"verify": HIDDEN, "check": "CachedCrowd.crowd"},
     ),
     Case(
         4,
         "caches_not_restored:WarmStart",
         "outside",
-        {"verify": OUTSIDE, "check": "WarmStart._guess", "explain": "outside"},
+        {"verify": HIDDEN, "check": "WarmStart._guess", "explain": "outside"},
     ),
     Case(5, "aliases_broken:SplitAlias", "outside", {"check": "SplitAlias.places and SplitAlias.seen"}),
     Case(5, "aliases_broken:LostView", "outside", {"check": "LostView.places and LostView.seen"}),

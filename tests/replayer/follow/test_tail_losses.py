@@ -144,5 +144,5 @@ def test_a_ring_that_moves_on_is_said_so(tmp_path: Path) -> None:
     assert [tick for one in missed for tick in range(one.first_tick, one.last_tick + 1)] == [
         tick for tick in range(1, 201) if tick not in frames
     ]
-    assert all("a ring has moved on" in one.why for one in missed)
+    assert all("a ring has dropped it" in one.why for one in missed)
     assert len(missed) == 2

@@ -109,7 +109,7 @@ class Clumsy(Pushed):
     ("make", "why"),
     [
         (lambda: Pushed(seed=1), None),  # Its state is restored from the keyframe before: any instance will do.
-        (Swerving, "re-simulating gives another hash than the recorded one"),
+        (Swerving, "re-simulating gives a hash that differs from the recorded one"),
         (Clumsy, "re-simulating raised ZeroDivisionError: fell"),
     ],
     ids=["other seed", "edited", "failing"],

@@ -279,7 +279,7 @@ def test_a_desync_that_does_not_come_again_is_called_so(tmp_path: Path) -> None:
     Forgetful.calls = 0
     with replayer.open(path, Forgetful) as run, pytest.raises(DesyncError) as caught:
         run.seek(15)
-    assert "outside of the state" in caught.value.finding.note
+    assert "hidden state" in caught.value.finding.note
 
 
 def test_a_world_that_is_not_there(tmp_path: Path) -> None:

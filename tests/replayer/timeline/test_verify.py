@@ -147,5 +147,5 @@ def test_an_unsealed_tape_is_the_same_but_incomplete(tape_path: Path) -> None:
 
 def test_jobs_below_one_are_refused(tape_path: Path) -> None:
     """No processes cannot verify anything."""
-    with pytest.raises(ValueError, match="0 jobs"):
+    with pytest.raises(ValueError, match="expected at least 1, got 0"):
         verify_tape(tape_path, Walkers, jobs=0)

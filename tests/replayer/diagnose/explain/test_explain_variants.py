@@ -241,7 +241,7 @@ def test_what_all_sides_give_is_told_for_the_tick_itself(capsys: Any) -> None:
 
     assert run(replayer.commands.main.main, "explain phased.tape --sim some_sides:PhasedEdit --tick 25") == 1
     said = capsys.readouterr().out
-    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes what differs\n" in said
+    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes a differing field\n" in said
     written = said[said.index("lines that wrote the fields that differ at tick 25:") :].partition("\n\n")[0]
     assert all(" b: self.state" in line for line in written.splitlines()[1:])
     assert "\n    and 3 more fields\n" in said

@@ -196,7 +196,7 @@ def test_of_a_torn_tape_all_before_the_end_goes_out(tmp_path: Path, capsys: Any)
     tape.flush()
 
     assert run(main, f"export {path} {SIM} -o {tmp_path}/a.rrd --every 1") == 3
-    assert "it was not closed" in capsys.readouterr().err
+    assert "the recording was not closed" in capsys.readouterr().err
     tape.close()
     shown = read_rrd(tmp_path / "a.rrd")["/tape/state_hash"]["text"]
     assert [shown[tick + 1] for tick in live] == [[[f"{state_hash:016x}"]] for state_hash, _, _ in live.values()]
