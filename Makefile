@@ -1,22 +1,22 @@
 # make demo   make the environment, record the shipped scenario, seek in it, verify it
 # make test   run the tests
-# make test-long   those that make test leaves out, since it has some of their kind
+# make test-long   the cases that make test leaves out, since it runs others of their kind
 # make lint   formatting, lint, types, import rules
-# make test-pythons   the tests on every Python from 3.11 that is installed here
-# make test-exact     only those tests on every Python from 3.11 that depend on it most: hashes, golden tapes, forks
+# make test-pythons   the tests on every installed Python from 3.11
+# make test-exact     the tests that depend most on the Python, on every installed one: hashes, golden tapes, forks
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
 # make test-wheel     build sdist and wheel; use the wheel in a new environment, run tests from the sdist
-# make bench  what recording costs and how that grows, beside its peers, and the targets; BENCH=--quick: in minutes
+# make bench  the costs of recording and their growth, compared with peers and targets; BENCH=--quick takes minutes
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TEST_GROUPS ?= test datasets adapters doors  # Without the last three, what works with other packages is not tested.
+TEST_GROUPS ?= test datasets adapters viewers  # Without the last three, the tests of other packages' integrations are skipped.
 PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
 
-# The tests start many processes: none of them shall compile all modules anew, whatever is set outside.
+# The tests start many processes. None of them may compile all modules again, whatever the environment sets.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-long test-pythons test-exact test-oldest test-wheel lint bench clean
@@ -30,7 +30,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist worksteal tests $(PACKAGE_TESTS:%=--ignore=%)
-	$(BIN)/pytest -n 2 --dist worksteal $(PACKAGE_TESTS)  # Apart: the packages they import make every fork slow.
+	$(BIN)/pytest -n 2 --dist worksteal $(PACKAGE_TESTS)  # Separately: the packages that they import make every fork slow.
 	$(BIN)/pytest -n 2 --dist loadfile README.md docs  # Each page by one process: its blocks build on each other.
 
 test-long: $(VENV)/.tested

@@ -93,7 +93,7 @@ def leave_folder(namespace: dict[str, object]) -> None:
 # Pages about optional packages: their examples are tested only if these are installed.
 PACKAGES_OF_PAGES = {
     "docs/adapters.md": ("pettingzoo", "pygame", "mesa", "networkx", "mujoco"),
-    "docs/doors.md": ("rerun", "mcap", "minari", "h5py", "PIL"),
+    "docs/viewers.md": ("rerun", "mcap", "minari", "h5py", "PIL"),
 }
 
 pytest_collect_file = Sybil(

@@ -7,12 +7,12 @@ meta:
   ks-version: 0.9
   endian: le
 doc: |
-  One segment of a tape, or the journal beside it; format 0.1 and 0.2. SPEC.md describes both in full.
+  One segment of a tape, or the journal next to it; formats 0.1 and 0.2. SPEC.md describes both in full.
 
-  What cannot be said here is left to who reads: checksums (all CRC-32C) are not checked, and a block that is
-  compressed (codec lz4) keeps its stored bytes. Decompress them as one LZ4 block without size prefix to raw_bytes
-  bytes and parse these with the type of the block's kind: meta, drop and end are `plain`, frames is `frames`, index is
-  `index`, events is `events`, full and delta are `keyframe`, after the pieces of one payload have been put together.
+  Two things cannot be expressed here and are left to the caller. Checksums (all CRC-32C) are not checked. A block that
+  is compressed (codec lz4) keeps its stored bytes: decompress them as one LZ4 block without size prefix to raw_bytes
+  bytes, and parse these with the type of the block's kind. meta, drop and end are `plain`, frames is `frames`, index is
+  `index`, events is `events`, full and delta are `keyframe`. Concatenate the pieces of one payload before that.
 doc-ref: SPEC.md
 seq:
   - id: magic
@@ -30,7 +30,7 @@ types:
         type: file_header
       - id: later_header
         size: header.header_size - 64
-        doc: What a later version may have put behind the header.
+        doc: Bytes that a later version may have put after the header.
       - id: items
         type: item
         repeat: eos
@@ -43,20 +43,20 @@ types:
         type: u2
       - id: header_size
         type: u4
-        doc: Where the first block starts.
+        doc: Offset of the first block.
         valid:
           min: 64
           max: 4096
       - id: incompatible
         type: u4
-        doc: A reader must refuse the tape if a bit is set that it does not know.
+        doc: A reader must refuse the tape if a bit is set that the reader does not know.
       - id: compatible
         type: u4
       - id: run_id
         size: 16
       - id: marker
         size: 8
-        doc: Stands again in every block and trailer of this segment.
+        doc: Repeated in every block and trailer of this segment.
       - id: segment
         type: u4
         doc: Number of the segment; 0 in format 0.1.
@@ -67,12 +67,12 @@ types:
         type: u4
         doc: Of bytes 0 to 59 of the file.
   item:
-    doc: A block, a trailer, or what is neither.
+    doc: A block, a trailer, or bytes that are neither.
     seq:
       - id: start_is_known
         size: 0
         if: start >= 0
-        doc: Nothing; it has the instance `start` evaluated before anything is read.
+        doc: Empty. It makes the parser evaluate the instance `start` before anything is read.
       - id: block
         type: block
         if: is_block
@@ -83,8 +83,8 @@ types:
         size-eos: true
         if: not is_block and not is_trailer
         doc: |
-          Zeros of a preallocated file, an end that was torn by a crash, or damage; behind damage the next sound block
-          has to be searched for.
+          Zeros of a preallocated file, an end that was torn by a crash, or damage. After damage, search for the next
+          intact block.
     instances:
       start:
         value: _io.pos
@@ -108,17 +108,17 @@ types:
         contents: [0xf5, BLK]
       - id: crc32c
         type: u4
-        doc: Of the 64 bytes behind it.
+        doc: Of the 64 bytes after it.
       - id: marker
         size: 8
       - id: seq_number
         type: u8
       - id: offset
         type: u8
-        doc: Where this block lies in its file; one that says another offset does not count.
+        doc: Offset of this block in its file. A block with a different offset does not count.
       - id: durable
         type: u8
-        doc: So many bytes of the file were on stable storage when the block was made.
+        doc: Number of bytes of the file that were on stable storage when the block was made.
       - id: first_tick
         type: u8
       - id: tick_count
@@ -140,7 +140,7 @@ types:
         type: u2
       - id: baseline
         type: u4
-        doc: Of a delta, seq_number minus that of the first block of the full keyframe that it builds upon.
+        doc: Of a delta, seq_number minus that of the first block of the full keyframe that it is based on.
       - id: payload
         size: stored_bytes
         type:
@@ -164,20 +164,20 @@ types:
         value: (flags & 2) != 0
       continues:
         value: (flags & 4) != 0
-        doc: The payload goes on in the next block.
+        doc: The payload continues in the next block.
       is_continuation:
         value: (flags & 8) != 0
         doc: The payload began in an earlier block.
       is_plainly_stored:
         value: codec == codec::none and (flags & 12) == 0
-        doc: Neither compressed nor a piece of a payload; only then the payload can be parsed where it is.
+        doc: Neither compressed nor a piece of a payload. Only such a payload can be parsed in place.
   trailer:
     seq:
       - id: tag
         contents: [0xf5, END]
       - id: crc32c
         type: u4
-        doc: Of the 16 bytes behind it.
+        doc: Of the 16 bytes after it.
       - id: marker
         size: 8
       - id: end_offset
@@ -202,7 +202,7 @@ types:
         type: u8be
       - id: proof
         type: plain
-        doc: The hash of the state, a u64 in 9 bytes, or a link, binary of 8 bytes.
+        doc: The hash of the state, a u64 in 9 bytes, or a chained hash, binary of 8 bytes.
       - id: inputs
         type: plain
       - id: later_elements
@@ -241,7 +241,7 @@ types:
     seq:
       - id: ticks
         type: plain
-        doc: An array of two, the first tick that the block tells of and the number of these ticks.
+        doc: An array of two, the first tick that the block covers and the number of these ticks.
       - id: found
         type: plain
         repeat: eos
@@ -256,13 +256,13 @@ types:
         doc: A map with first_tick, tick_count, layout and sections.
       - id: bodies
         size-eos: true
-        doc: Of each section the counts, the numbers and the words, transposed.
+        doc: Of each section the counts, the numbers and the words, each transposed.
   plain:
-    doc: A value of plain data, which is MessagePack with two extension types.
+    doc: A value of plain data, that is MessagePack with two extension types.
     seq:
       - id: mark
         type: u1
-        doc: Small integers, lengths and counts are in it; nil is 0xc0, false 0xc2, true 0xc3.
+        doc: It contains small integers, lengths and counts; nil is 0xc0, false 0xc2, true 0xc3.
       - id: later_size
         type:
           switch-on: mark
@@ -319,7 +319,7 @@ types:
         doc: Bytes of content, items of an array, pairs of a map.
         if: is_string or is_binary or is_extension or is_array or is_map
   journal:
-    doc: What is behind the magic of a journal.
+    doc: Bytes of a journal after its magic.
     seq:
       - id: major
         type: u2
@@ -345,10 +345,10 @@ types:
     seq:
       - id: generation
         type: u8
-        doc: 0 if the area was never used; the area with the higher one holds the later frames.
+        doc: 0 if the area was never used. The area with the higher generation holds the later frames.
       - id: crc32c
         type: u4
-        doc: Of the journal's run_id and generation; the area is empty if it is wrong.
+        doc: Of the journal's run_id and generation. If it is wrong, the area is empty.
       - id: reserved
         type: u4
       - id: records
@@ -356,8 +356,8 @@ types:
         repeat: until
         repeat-until: not _.is_whole or _io.size - _io.pos < 8
         doc: |
-          Those from the first one on whose crc32c is wrong, or that is not whole, are left from an earlier use of the
-          area.
+          The first record with a wrong crc32c, or that is cut off, and all records after it are left from an earlier
+          use of the area.
         if: _io.size >= 24
   record:
     seq:
@@ -369,7 +369,7 @@ types:
       - id: frame_bytes
         size: size
         if: is_whole
-        doc: To be parsed with the type frame once crc32c has been found right.
+        doc: Check crc32c, then parse it with the type frame.
     instances:
       is_whole:
         value: size > 0 and size <= bytes_left
@@ -388,7 +388,7 @@ enums:
       doc: Inputs and state hashes of consecutive ticks.
     3:
       id: full
-      doc: A whole state.
+      doc: A complete state.
     4:
       id: delta
       doc: A state as difference from a full one.
@@ -400,17 +400,17 @@ enums:
       doc: Ticks whose frames could not be kept.
     129:
       id: index
-      doc: Where blocks lie.
+      doc: Offsets of blocks.
     130:
       id: events
-      doc: What happened in ticks.
+      doc: Events of ticks.
     131: attach
     132:
       id: telemetry
       doc: Figures of ticks as columns.
     133:
       id: changes
-      doc: What ticks changed in the state.
+      doc: Changes of the state by ticks.
   codec:
     0: none
     1: lz4
@@ -421,4 +421,4 @@ enums:
       doc: MessagePack array [dtype, shape], then the elements in C order, little-endian.
     2:
       id: number
-      doc: The same with shape [].
+      doc: As array, with shape []; a NumPy number.

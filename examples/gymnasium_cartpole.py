@@ -1,7 +1,7 @@
-"""Record a Gymnasium environment that knows nothing of recordings, and go back to any of its steps.
+"""Record a Gymnasium environment in the save/load form, and go back to any of its steps.
 
-The environment keeps its state where it likes; what makes it recordable is ``save`` and ``load``, which name all that
-the next step reads: the physics, the random generator, and the counter that the TimeLimit wrapper keeps.
+The environment needs no change. ``save`` and ``load`` make it recordable: they name everything that the next step reads,
+which is the physics, the random generator, and the counter of the TimeLimit wrapper.
 
 Run it: python examples/gymnasium_cartpole.py
 """
@@ -22,7 +22,7 @@ WORD = (1 << 64) - 1
 
 
 class CartPole:
-    """CartPole-v1 in the save/load form: a step takes an action, and an episode that is over starts anew by itself."""
+    """CartPole-v1 in the save/load form: a step takes an action, and a finished episode restarts automatically."""
 
     def __init__(self, seed: int = 0) -> None:
         self.env = gymnasium.make("CartPole-v1")
@@ -39,7 +39,7 @@ class CartPole:
         self.reward, self.done = float(reward), terminated or truncated
 
     def save(self) -> dict[str, Any]:
-        """All that the next step reads, and the last step's result."""
+        """Return everything that the next step reads, and the last step's result."""
         inner: Any = self.env.unwrapped
         limit = self._time_limit()
         random = self.env.unwrapped.np_random.bit_generator.state
@@ -57,7 +57,7 @@ class CartPole:
         }
 
     def load(self, saved: dict[str, Any]) -> None:
-        """Become what save() returned, on a fresh instance or on a used one."""
+        """Restore what save() returned, in a fresh instance or a used one."""
         inner: Any = self.env.unwrapped
         limit = self._time_limit()
         inner.state = saved["physics"].copy()
@@ -82,7 +82,7 @@ class CartPole:
 
 
 def main() -> None:
-    """Record 2,000 random actions and look at one of them again."""
+    """Record 2,000 random actions and go back to one of them."""
     actions = np.random.Generator(np.random.PCG64(1)).integers(0, 2, 2000)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cartpole.tape"

@@ -1,9 +1,9 @@
-"""Record runs of a shipped scenario, and teach a small network what a player does from what that player sees.
+"""Record runs of a shipped scenario, and train a small network to predict a player's inputs from its view.
 
-The caterpillars of arms-race are played by the policy greedy, which looks at the meadow through fog. Their decisions are
-read straight from the tapes, what a swarm had around it and where it was sent, and a network of a few hundred numbers
-learns to send it there. Runs that it never saw say what it has learnt, beside the guess that needs no view at all: how
-often each direction was chosen in the runs for training.
+The policy greedy plays the caterpillars of arms-race. It sees the meadow through fog. Its decisions are read directly from
+the tapes: the food around a swarm, and the direction in which the swarm was sent. A network of a few hundred numbers
+learns to choose that direction. It is tested on runs that it never saw, and compared with a guess that needs no view: the
+frequencies of the directions in the runs for training.
 
 Run it: python examples/learn_from_recordings.py
 """
@@ -26,17 +26,18 @@ from sim.scenario import load_scenario
 
 PLAYER, POLICY = "caterpillar", "greedy"
 DIRECTIONS = 5  # Stay, east, south, west, north.
-SPLITS = (("train", 0.7), ("test", 0.3))  # Of the runs: rows of one run are much alike.
+SPLITS = (("train", 0.7), ("test", 0.3))  # Shares of the runs, not of the rows: rows of one run are much alike.
 FULL_CELL = 20 * 65536  # Much food for one cell, in the units of the state.
 
 
 @attrs.frozen
 class Learnt:
-    """What came of it, on runs that were held out: cross-entropy in nats, and the share of decisions that were right.
+    """The results on held-out runs: cross-entropy in nats, and the share of correct decisions.
 
     Attributes:
-        loss, right: of the network. baseline_loss, baseline_right: of the frequencies in the runs for training.
-        decisions: how many there were in the runs for training and in those held out.
+        loss, right: those of the network.
+        baseline_loss, baseline_right: those of the frequencies in the runs for training.
+        decisions: the number of decisions in the runs for training, and in the held-out runs.
     """
 
     loss: float
@@ -47,19 +48,19 @@ class Learnt:
 
 
 def record_run(path: Path, seed: int, ticks: int) -> None:
-    """What `record run arms-race --player caterpillar=greedy` does."""
+    """Record a run as `record run arms-race --player caterpillar=greedy` does."""
     scenario = load_scenario("arms-race", seed=seed)
     world = scenario.world
     assert world.play is not None
     scripted, play = world.inputs(scenario.config), world.play(scenario.config, PLAYER, POLICY)
-    # Deterministic, as the run's id, which decides whether it is held out, would be another one each time.
+    # Deterministic: the run's id decides if the run is held out. Without this the id would differ each time.
     with recorder.Recorder(path, scenario.make(), deterministic=True, durability="none") as tape:
         for tick in range(1, ticks + 1):
             tape.step([*scripted(tick), *play(tick, tape.simulation.state)])
 
 
 def read_decisions(folder: Path, split: str, workers: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """All decisions of the runs of a split: the food around each swarm, (n, 3 × 3), and the direction, (n)."""
+    """Return all decisions in the runs of a split: the food around each swarm, (n, 3 × 3), and the direction, (n)."""
     data = TapeDataset(
         folder,
         observations="fog",
@@ -76,23 +77,23 @@ def read_decisions(folder: Path, split: str, workers: int) -> tuple[torch.Tensor
         for row, (xs, ys) in enumerate(zip(batch["obs.swarm_x"], batch["obs.swarm_y"], strict=True)):
             if len(xs):
                 views.append(around(batch["obs.food"][row].numpy(), xs.numpy(), ys.numpy()))
-                # Where there is no order, -1, the swarm is left where it stands.
+                # -1 means no input: the swarm stays.
                 choices.append(batch["action.steer"][row][ys, xs].clamp(min=0).long())
     return torch.from_numpy(np.concatenate(views)), torch.cat(choices)
 
 
 def around(food: npt.NDArray[Any], xs: npt.NDArray[Any], ys: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Food in the 3 × 3 cells around each of these, less than none outside of the meadow."""
+    """Return the food in the 3 × 3 cells around each position; cells outside of the meadow are -1."""
     padded = np.pad(food / FULL_CELL, 1, constant_values=-1.0)
     cells = [padded[ys + dy, xs + dx] for dy in range(3) for dx in range(3)]
-    found: npt.NDArray[Any] = np.stack(cells, axis=1).astype(np.float32)
-    return found
+    views: npt.NDArray[Any] = np.stack(cells, axis=1).astype(np.float32)
+    return views
 
 
 def train(views: torch.Tensor, choices: torch.Tensor, steps: int) -> torch.nn.Module:
-    """A network that has seen so many batches of the decisions."""
+    """Return a network that was trained on `steps` batches of the decisions."""
     torch.manual_seed(1)
-    torch.set_num_threads(1)  # For so small a network more would only wait for each other.
+    torch.set_num_threads(1)  # More threads would only wait for each other in such a small network.
     model = torch.nn.Sequential(torch.nn.Linear(9, 48), torch.nn.ReLU(), torch.nn.Linear(48, DIRECTIONS))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(steps):
@@ -104,13 +105,13 @@ def train(views: torch.Tensor, choices: torch.Tensor, steps: int) -> torch.nn.Mo
 
 
 def learn(folder: Path, runs: int = 7, ticks: int = 150, workers: int = 2, steps: int = 1500) -> Learnt:
-    """Record, read, train, and look at the runs that were held out."""
+    """Record, read, train, and test on the held-out runs."""
     for seed in range(1, runs + 1):
         record_run(folder / f"run-{seed}.tape", seed, ticks)
     views, choices = read_decisions(folder, "train", workers)
     held_views, held_choices = read_decisions(folder, "test", workers)
     model = train(views, choices, steps)
-    # Every direction is counted once more than it was chosen, so that a new one costs much, but not all.
+    # Each count is one higher than the data: otherwise a direction that training never saw would have an infinite loss.
     frequencies = (torch.bincount(choices, minlength=DIRECTIONS) + 1) / (len(choices) + DIRECTIONS)
     with torch.no_grad():
         guesses = model(held_views)
@@ -128,7 +129,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         learnt = learn(Path(folder))
     trained, held_out = learnt.decisions
-    print(f"{trained:,} decisions of {PLAYER}={POLICY} to learn from, {held_out:,} of runs that were held out")
+    print(f"{trained:,} decisions of {PLAYER}={POLICY} for training, {held_out:,} in held-out runs")
     print(f"network:     loss {learnt.loss:.3f}, {learnt.right:.0%} right")
     print(f"frequencies: loss {learnt.baseline_loss:.3f}, {learnt.baseline_right:.0%} right")
 

@@ -1,7 +1,7 @@
-"""Record games of chess by python-chess, which there is no adapter for, in the save/load form.
+"""Record games of python-chess, which has no adapter, in the save/load form.
 
-The state of a board is its list of moves: with the position alone, repetitions would not be known after a load. The
-inputs are numbers; each picks one of the legal moves, or begins a new game where there is none.
+The state of a board is its list of moves. The position alone is not enough: repetitions would be lost after a load. The
+inputs are numbers. Each picks one of the legal moves, or begins a new game if the game is over.
 
 Run it: pip install chess; python examples/record_chess.py
 """
@@ -20,13 +20,13 @@ import replayer
 
 
 class Game:
-    """Games one after the other."""
+    """A series of games."""
 
     def __init__(self) -> None:
         self.board, self.games = chess.Board(), 1
 
     def step(self, inputs: Any) -> list[Any]:
-        """One move; returns the position, and whether it was there three times."""
+        """Play one move. Returns the position, and True if it occurred three times."""
         if self.board.is_game_over():
             self.board.reset()
             self.games += 1
@@ -36,12 +36,12 @@ class Game:
         return [self.board.fen(), self.board.is_repetition(3)]
 
     def save(self) -> dict[str, bytes]:
-        """The moves of this game, and which one it is."""
+        """Return the moves of this game, and its number."""
         moves = " ".join(move.uci() for move in self.board.move_stack)
         return {"moves": moves.encode(), "games": b"%d" % self.games}
 
     def load(self, saved: dict[str, bytes]) -> None:
-        """Play them again."""
+        """Play the saved moves again."""
         self.board.reset()
         for move in saved["moves"].decode().split():
             self.board.push_uci(move)
@@ -49,7 +49,7 @@ class Game:
 
 
 def random_inputs(seed: int) -> Any:
-    """From a seed to what gives the inputs of each next step."""
+    """Return a function that gives the inputs of the next step, drawn by a seed."""
     draws = random.Random(seed)  # noqa: S311 - inputs, not secrets
     return lambda: draws.randrange(1 << 16)
 

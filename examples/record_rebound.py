@@ -1,8 +1,8 @@
-"""Record REBOUND, an N-body integrator that there is no adapter for, in the save/load form.
+"""Record REBOUND, an N-body integrator without an adapter, in the save/load form.
 
 Its own archive is exact, also for IAS15, which chooses the length of its steps. But two archives of one state differ:
-they hold how long the steps took, the addresses of the particles in memory, and a seed that is drawn when the simulation
-is made. ``save`` blanks the first two, the third is set: what is saved has to depend on the state alone.
+they hold the time that the steps took, the addresses of the particles in memory, and a seed that is drawn when the
+simulation is made. The saved data must depend only on the state: ``save`` blanks the first two, and the seed is fixed.
 
 Run it: pip install rebound; python examples/record_rebound.py
 """
@@ -24,7 +24,7 @@ ADDRESSES = (rebound.Particle._name, rebound.Particle.ap, rebound.Particle._sim)
 
 
 class Probe:
-    """A star, two planets, and a probe: the inputs fire its engine, or let a pebble go from it."""
+    """A star, two planets, and a probe: the inputs fire its engine, or release a pebble."""
 
     def __init__(self) -> None:
         self.sim = rebound.Simulation()
@@ -34,7 +34,7 @@ class Probe:
         self.sim.move_to_com()
 
     def step(self, inputs: Any) -> list[float]:
-        """One step of the integrator; returns where the probe is then."""
+        """Do one step of the integrator. Returns the time, and the probe's position and velocity."""
         probe = self.sim.particles[3]
         if inputs == "pebble":
             self.sim.remove(4) if self.sim.N > 6 else None
@@ -47,24 +47,24 @@ class Probe:
         return [self.sim.t, probe.x, probe.y, probe.vx, probe.vy]
 
     def save(self) -> dict[str, bytes]:
-        """The archive, without what is not state."""
+        """Return the archive, without data that is not state."""
         sim = self.sim
         sim.walltime = sim.walltime_last_step = sim._walltime_last_steps_sum = 0.0  # noqa: SLF001
         archive = bytearray(sim.__reduce__()[1][0])
         size = ctypes.sizeof(rebound.Particle)
         first = archive.index(ctypes.string_at(sim._particles, sim.N * size))  # noqa: SLF001
         for start in range(first, first + sim.N * size, size):
-            for one in ADDRESSES:
-                archive[start + one.offset : start + one.offset + one.size] = bytes(one.size)
+            for field in ADDRESSES:
+                archive[start + field.offset : start + field.offset + field.size] = bytes(field.size)
         return {"archive": bytes(archive)}
 
     def load(self, saved: dict[str, bytes]) -> None:
-        """Another simulation from the archive: what this one was leaves nothing behind."""
+        """Make a new simulation from the archive; nothing of the old one remains."""
         self.sim = rebound.Simulation(saved["archive"])
 
 
 def random_inputs(seed: int) -> Any:
-    """From a seed to what gives the inputs of each next step."""
+    """Return a function that gives the inputs of the next step, drawn by a seed."""
     draws = random.Random(seed)  # noqa: S311 - inputs, not secrets
     return lambda: "pebble" if draws.random() < 0.01 else [draws.gauss(0, 1e-3), draws.gauss(0, 1e-3)]
 

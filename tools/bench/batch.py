@@ -1,4 +1,4 @@
-"""How long 64 runs take: run_many beside a plain process pool that does the same work, and beside one process.
+"""The time of 64 runs: run_many, a plain process pool with the same work, and one process.
 
 Usage: python tools/bench/batch.py [RUNS]
 """
@@ -18,7 +18,7 @@ from recorder.scenarios.sweep import Axis, sweep_jobs
 from sim.scenario.scenario_file import load_scenario
 
 TICKS = 100
-ROUNDS = 3  # The best of so many, taken in turns, so that a drift of the machine hits all alike.
+ROUNDS = 3  # The best of this many, in turns, so a drift of the machine affects all equally.
 
 
 def main() -> None:

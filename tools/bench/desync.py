@@ -1,11 +1,11 @@
-"""How long it takes to find, compare and explain one bad tick near the end of a long tape, and what two processes bring.
+"""The time to find, compare and explain a divergent tick near the end of a long tape, and the speed-up of two processes.
 
-The other version of a small world differs in one element at one tick. Verification up to the finding is held against
-running the simulation once without a recorder; the speed-up is of a whole tape without a bad tick.
+The other version of a small world differs in one element at one tick. Verification up to the finding is compared with
+one run of the simulation without a recorder. The speed-up is that of a complete tape without a divergent tick.
 
     python tools/bench/desync.py [--ticks N] [--repeats N] [--json FILE] [--markdown FILE]
 
-Times on shared machines are noisy: look at the load that is printed with them, and at the fastest ones.
+Times on shared machines are noisy: check the load that is printed with them, and compare the fastest ones.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ LINE, EDITED = 'self.state["x"][:] += moved', 'self.state["x"][:] += moved + (se
 
 @attrs.frozen
 class Measured:
-    """What one thing took.
+    """The times of one operation.
 
     Attributes:
-        name: of it.
+        name: name of the operation.
         wall_s, processor_s: medians; the processor time is that of all its processes.
         fastest_s: the shortest wall time.
     """
@@ -72,13 +72,13 @@ class Measured:
 
 
 def processor_s() -> float:
-    """Used up to now by this process and by those that it waited for."""
+    """Processor time used by this process and by those that it waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def measure(name: str, act: Callable[[], object], repeats: int) -> Measured:
-    """Do it a few times."""
+    """Time a few calls."""
     walls, processors = [], []
     for _ in range(repeats):
         before, start_s = processor_s(), time.perf_counter()
@@ -89,7 +89,7 @@ def measure(name: str, act: Callable[[], object], repeats: int) -> Measured:
 
 
 def record(path: Path, simulation: Any, ticks: int) -> Path:
-    """A tape of so many ticks."""
+    """Record a tape."""
     with Recorder(path, simulation, durability="none", sync="never") as recorder:
         for _ in range(ticks):
             recorder.step()
@@ -97,18 +97,18 @@ def record(path: Path, simulation: Any, ticks: int) -> Path:
 
 
 def simulate(simulation: Any, ticks: int) -> None:
-    """The same without a recorder."""
+    """Run the simulation without a recorder."""
     for _ in range(ticks):
         simulation.step(None)
 
 
 def find(path: Path, factory: Callable[[], Any], jobs: int, bad_tick: int | None) -> None:
-    """Verify a tape and see that what is found is right."""
+    """Verify a tape and check that the finding is correct."""
     assert verify_tape(path, factory, jobs=jobs).first_bad == bad_tick
 
 
 def explain(folder: Path, bad_tick: int) -> None:
-    """As a user runs it, against the other version of the code."""
+    """Run replay explain as a user does, against the other version of the code."""
     words = ["explain", "herd.tape", "--sim", "herd:Herd", "--code", "edited", "--tick", str(bad_tick)]
     finished = subprocess.run(
         [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()", *words],
@@ -129,7 +129,7 @@ def compare(one: Path, other: Path, bad_tick: int) -> None:
 
 
 def measure_all(folder: Path, ticks: int, repeats: int) -> list[Measured]:
-    """Everything, in a folder for the tapes and both versions of the code."""
+    """Run all measurements, in a folder for the tapes and both versions of the code."""
     bad_tick = ticks - ticks // 100
     (folder / "edited").mkdir()
     (folder / "herd.py").write_text(SIMULATION)
@@ -146,25 +146,25 @@ def measure_all(folder: Path, ticks: int, repeats: int) -> list[Measured]:
         f"simulate {ticks:,} ticks once, without a recorder": lambda: simulate(herd(), ticks),
         f"verify up to the bad tick {bad_tick:,}, 1 process": lambda: find(tape, edited, 1, bad_tick),
         f"verify up to the bad tick {bad_tick:,}, 2 processes": lambda: find(tape, edited, 2, bad_tick),
-        f"verify {SPEED_UP_TICKS:,} sound ticks, 1 process": lambda: find(shorter, herd, 1, None),
-        f"verify {SPEED_UP_TICKS:,} sound ticks, 2 processes": lambda: find(shorter, herd, 2, None),
+        f"verify {SPEED_UP_TICKS:,} intact ticks, 1 process": lambda: find(shorter, herd, 1, None),
+        f"verify {SPEED_UP_TICKS:,} intact ticks, 2 processes": lambda: find(shorter, herd, 2, None),
         "diff of the two tapes": lambda: compare(tape, other, bad_tick),
-        "explain, the tick given": lambda: explain(folder, bad_tick),
+        "explain a known tick": lambda: explain(folder, bad_tick),
     }
     return [measure(name, act, repeats) for name, act in to_do.items()]
 
 
 def main() -> None:
-    """Measure and print; write files where that is asked for."""
+    """Measure and print; write the requested files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ticks", type=int, default=TICKS)
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        measured = measure_all(Path(folder), wanted.ticks, wanted.repeats)
+        measured = measure_all(Path(folder), options.ticks, options.repeats)
     once, to_finding, one, two = (measured[index].fastest_s for index in (0, 1, 3, 4))
     facts = {
         "python": platform.python_version(),
@@ -179,11 +179,11 @@ def main() -> None:
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     print(table)
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
-    if wanted.json:
+    if options.json:
         figures = {**facts, "measured": [attrs.asdict(it) for it in measured]}
-        wanted.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    if wanted.markdown:
-        wanted.markdown.write_text(table, encoding="utf-8")
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(table, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Measure what each durability level costs a tick, and how much the writer slows a simulation that is busy with NumPy.
+"""Measure the cost of each durability level per tick.
 
-Ways of recording the workload S (33 KB of state, 5 to 20 orders a tick) take turns, a slice of ticks each, in one
-process, so that a drift of the machine hits all alike. Beside them:
+Ways of recording the workload S (33 KB of state, 5 to 20 inputs a tick) take turns, a slice of ticks each, in one
+process: a drift of the machine affects all of them equally. For comparison:
 
     no recorder             the step alone
     hash + encode + store   full state hash, msgpack, checksum and one store into mapped memory: the floor of T1
     SQLite, commit a tick   the same frames as rows, WAL, synchronous=OFF: what survives kill -9 elsewhere
 
-T1: cost beyond the step, wanted at most 4 µs, or 2.5 times the floor. T1b: the hashes of the fields in each frame, the
-difference to blame=none, wanted at most 1.5 µs. For what the writer's thread does to whole ticks see ticks.py.
+T1: cost beyond the step, at most 4 µs, or 2.5 times the floor. T1b: the hashes of the fields in each frame, the
+difference to blame=none, at most 1.5 µs. ticks.py measures the effect of the writer's thread on complete ticks.
 
     python tools/bench/durability.py [--json FILE] [--markdown FILE] [--ticks N]
 """
@@ -42,22 +42,22 @@ import recorder
 TICKS = 12_000
 SLICE_TICKS = 250
 KEYFRAME_INTERVAL = 300
-WARM_UP_SLICES = 4  # First touches of memory and files are not what a run costs.
+WARM_UP_SLICES = 4  # First accesses to memory and files are not part of a run's cost.
 
 Step = Callable[[list[list[int]], int], Any]
 
 
 @attrs.define(eq=False)
 class Way:
-    """One way of recording, with a simulation of its own.
+    """One way of recording, with its own simulation.
 
     Attributes:
-        name: in the table.
+        name: name in the table.
         timed: the simulation.
-        step: steps it and records.
-        finish: closes what is open.
-        beyond_us: for each tick that is no keyframe, what it cost beyond the step.
-        whole_us: for each tick, what it cost in all.
+        step: function that steps it and records.
+        finish: function that closes everything.
+        beyond_us: for each tick without a keyframe, its cost beyond the step.
+        whole_us: for each tick, its total cost.
     """
 
     name: str
@@ -67,11 +67,11 @@ class Way:
     beyond_us: list[float] = attrs.field(factory=list)
     whole_us: list[float] = attrs.field(factory=list)
 
-    def run(self, given: list[list[list[int]]], first_tick: int, *, keep: bool) -> None:
+    def run(self, tick_inputs: list[list[list[int]]], first_tick: int, *, keep: bool) -> None:
         """Run a slice of ticks."""
         for tick in range(first_tick, first_tick + SLICE_TICKS):
             start = time.perf_counter_ns()
-            self.step(given[tick % len(given)], tick)
+            self.step(tick_inputs[tick % len(tick_inputs)], tick)
             whole = time.perf_counter_ns() - start
             if keep:
                 self.whole_us.append(whole / 1e3)
@@ -80,18 +80,18 @@ class Way:
 
 
 def a_world() -> workloads.Timed:
-    """The workload S."""
+    """Make the workload S."""
     return workloads.Timed(workloads.make("S"))
 
 
 def alone(_: Path) -> Way:
-    """The step and nothing else."""
+    """Only the step."""
     timed = a_world()
     return Way("no recorder", timed, lambda inputs, _: timed.step(inputs), lambda: None)
 
 
 def floor(path: Path) -> Way:
-    """What T1 is a multiple of: hash, encode, checksum, one store into mapped memory."""
+    """The floor for T1: hash, encode, checksum, one store into mapped memory."""
     timed, encoder, size = a_world(), msgpack.Packer(), 1 << 20
     file = path.open("w+b")
     file.truncate(size)
@@ -152,12 +152,12 @@ WAYS: dict[str, Callable[[Path], Way]] = {
 
 def measure(folder: Path, ticks: int) -> list[Way]:
     """All ways, in turns."""
-    given = workloads.many_orders()
+    tick_inputs = workloads.many_orders()
     ways = [make(folder / f"{key}.tape") for key, make in WAYS.items()]
     slices = ticks // SLICE_TICKS + WARM_UP_SLICES
     for number in track(range(slices), "measuring", console=Console(stderr=True), transient=True):
         for way in ways[number % len(ways) :] + ways[: number % len(ways)]:
-            way.run(given, 1 + number * SLICE_TICKS, keep=number >= WARM_UP_SLICES)
+            way.run(tick_inputs, 1 + number * SLICE_TICKS, keep=number >= WARM_UP_SLICES)
     for way in ways:
         way.finish()
     return ways
@@ -189,21 +189,21 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
     parser.add_argument("--ticks", type=int, default=TICKS, help="of each way")
-    wanted = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # Beside the work: /tmp may be no disk.
-        lines = figures(measure(Path(folder), wanted.ticks))
-    table = Table(title=f"workload S, {wanted.ticks:,} ticks each, in turns", title_justify="left")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # In the current folder: /tmp may be in memory.
+        lines = figures(measure(Path(folder), options.ticks))
+    table = Table(title=f"workload S, {options.ticks:,} ticks each, in turns", title_justify="left")
     for title in lines[0]:
         table.add_column(title, justify="left" if title == "way" else "right")
     for line in lines:
         table.add_row(*map(str, line.values()))
     Console(width=120).print(table)
-    if wanted.json:
+    if options.json:
         facts = {"machine": platform.machine(), "python": sys.version.split()[0], "numpy": np.__version__}
-        wanted.json.write_text(json.dumps({**facts, "ticks": wanted.ticks, "ways": lines}, indent=1) + "\n")
-    if wanted.markdown:
+        options.json.write_text(json.dumps({**facts, "ticks": options.ticks, "ways": lines}, indent=1) + "\n")
+    if options.markdown:
         rows = [list(lines[0]), ["---"] * len(lines[0]), *(list(map(str, line.values())) for line in lines)]
-        wanted.markdown.write_text("".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
+        options.markdown.write_text("".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""How long replay explain takes on a tape of 100,000 ticks, given the bad tick, as a user runs it.
+"""The time of replay explain on a tape of 100,000 ticks, with a known divergent tick, as a user runs it.
 
-The simulation has one np.exp; the other side is told to leave the processor's features alone.
+The simulation has one np.exp. The other variant disables the processor's features.
 
 Run it: python tools/bench/explain.py
 """
@@ -44,9 +44,9 @@ with recorder.Recorder("herd.tape", herd.Herd()) as tape:
 
 
 def enabled_features() -> str:
-    """The processor features that NumPy can be told to leave alone."""
+    """The processor features that NumPy can disable."""
     core = getattr(np, "_core", None) or np.core
-    known = core._multiarray_umath  # noqa: SLF001 - told nowhere else as data
+    known = core._multiarray_umath  # noqa: SLF001 - reported nowhere else as data
     return " ".join(name for name in known.__cpu_dispatch__ if known.__cpu_features__.get(name))
 
 

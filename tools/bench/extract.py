@@ -1,6 +1,6 @@
-"""Rows a second from tapes to Parquet: ours on one and two processes, beside the same export written the ordinary way.
+"""Rows a second from tapes to Parquet: ours on one and two processes, compared with an ordinary export.
 
-The long form of the workloads S and M, one row for each entity and tick. The ordinary way goes through the same replayed
+The long form of the workloads S and M, one row for each entity and tick. The ordinary export reads the same replayed
 states and writes a data frame a tick with pyarrow's defaults. Target T9: 3 M rows a second on one core, 1.8 times that
 on two.
 
@@ -70,7 +70,7 @@ def size_of(target: Path) -> int:
 
 
 def measure(folder: Path, name: str, repeats: int) -> dict[str, dict[str, Any]]:
-    """Rates of all ways, taken in turns, so that a drift of the machine hits all alike."""
+    """Measure all ways in turns: a drift of the machine affects all equally."""
     tape = folder / f"{name}.tape"
     record_workload(tape, name)
     ways: dict[str, Callable[[Path], int]] = {
@@ -107,7 +107,7 @@ def lines_of(results: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
         one, two = (ways[way]["best_rows_a_second"] for way in ("replay extract", "replay extract -j 2"))
         met = "met" if one >= 3e6 and two / one >= 1.8 else "not met"
         lines.append(
-            f"\nT9 on {name}: {one / 1e6:.2f} M rows/s (wanted 3), on two {two / one:.2f} times (wanted 1.8): {met}"
+            f"\nT9 on {name}: {one / 1e6:.2f} M rows/s (target 3), on two {two / one:.2f} times (target 1.8): {met}"
         )
     return lines
 
@@ -118,16 +118,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        results = {name: measure(Path(folder), name, given.repeats) for name in TICKS}
+        results = {name: measure(Path(folder), name, options.repeats) for name in TICKS}
     lines = lines_of(results)
     print("\n".join(lines))
     print(f"\nload: {os.getloadavg()}")
-    if given.json is not None:
-        given.json.write_text(json.dumps(results, indent=1))
-    if given.markdown is not None:
-        given.markdown.write_text("\n".join(lines) + "\n")
+    if options.json is not None:
+        options.json.write_text(json.dumps(results, indent=1))
+    if options.markdown is not None:
+        options.markdown.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

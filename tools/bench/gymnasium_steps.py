@@ -1,7 +1,7 @@
-"""What recording costs a step of CartPole (target T8), beside the environment's own step and Minari's DataCollector.
+"""The cost of recording per step of CartPole (target T8), compared with the environment alone and Minari's DataCollector.
 
-All of them take turns, a few hundred steps at a time, so that what else the machine does meets them alike; what counts
-is the difference to the environment alone. Prints a table and, with --json, writes the figures.
+All of them take turns, a few hundred steps at a time: other load on the machine affects all equally. The difference to
+the environment alone counts. Prints a table and, with --json, writes the figures.
 """
 
 from __future__ import annotations

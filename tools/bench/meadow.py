@@ -1,8 +1,8 @@
 """Measure the world meadow: ticks a second of its scenarios, recorded and not, and where the time of a step goes.
 
-Recorded and unrecorded runs take turns, a slice of ticks each, so that a drift of the machine hits both alike. Phases
-are timed in the unrecorded run, around each phase of the step. The first ticks are not counted: in them numba, where it
-is installed, is imported and takes out, or compiles, what a large meadow needs.
+Recorded and unrecorded runs take turns, a slice of ticks each: a drift of the machine affects both equally. Phases
+are timed in the unrecorded run, around each phase of the step. The first ticks are not counted: numba, if it
+is installed, is imported in them and loads or compiles the functions for a large meadow.
 
     python tools/bench/meadow.py [--scenario NAME ...] [--ticks N] [--json FILE] [--markdown FILE]
 """
@@ -33,14 +33,14 @@ UNCOUNTED_TICKS = 20
 
 @attrs.define
 class Result:
-    """Of one scenario.
+    """The measurements of one scenario.
 
     Attributes:
-        name: of the scenario.
-        ticks: measured in each of the two runs.
-        plain_s, recorded_s: what they took.
-        phases_s: by name, in the plain run.
-        tape_bytes: of the recording, the share of the ticks that count.
+        name: name of the scenario.
+        ticks: number of ticks measured in each of the two runs.
+        plain_s, recorded_s: their durations.
+        phases_s: durations by phase, in the plain run.
+        tape_bytes: size of the recording, the share of the ticks that count.
     """
 
     name: str
@@ -104,9 +104,7 @@ def show(results: list[Result]) -> list[list[str]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--scenario", action="append", help="which, by name or path; all meadows that ship, unless given"
-    )
+    parser.add_argument("--scenario", action="append", help="name or path; the default is all meadows that ship")
     parser.add_argument("--ticks", type=int)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)

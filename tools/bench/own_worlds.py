@@ -1,8 +1,8 @@
-"""Peers that record only what they know, beside this recorder on worlds of that kind.
+"""Peers that record only one kind of world, compared with this recorder on worlds of that kind.
 
-CartPole of Gymnasium, with Minari's DataCollector: episode after episode, its data set written at the end. The probe of
-examples/record_rebound.py, with rebound's Simulationarchive: a snapshot each step. Both worlds are stepped alone, too:
-what a way costs beyond the step is the difference to the median of that.
+CartPole of Gymnasium, with Minari's DataCollector: episode after episode, with its data set written at the end. The probe
+of examples/record_rebound.py, with rebound's Simulationarchive: a snapshot each step. Both worlds are stepped alone, too:
+the cost of a way beyond the step is the difference to the median of that.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class OwnWorld:
-    """What both worlds have in common as ways of turns.py; each has needs, tick and close."""
+    """Base of the ways for both worlds, see turns.py. A subclass has needs, tick and close."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.step_ns = folder, 0
 
     def is_keyframe(self, _: int) -> bool:
-        """Keyframes come as they do by default, and count."""
+        """Keyframes come at the default interval, and count."""
         return False
 
     def after(self, _: int) -> None:
@@ -64,7 +64,7 @@ class CartPole(OwnWorld):
         self.env.reset(seed=1)
 
     def wrapped(self, env: Any) -> Any:
-        """What is stepped."""
+        """The environment that is stepped."""
         return env
 
     def tick(self, tick: int) -> None:
@@ -92,7 +92,7 @@ class MinariCartPole(CartPole):
     needs = "minari"
 
     def wrapped(self, env: Any) -> Any:
-        """The collector, with its default of what it records but for infos, of which there are none."""
+        """The collector, with its defaults except for infos, which CartPole does not have."""
         os.environ["MINARI_DATASETS_PATH"] = str(self.folder)
         from minari import DataCollector  # noqa: PLC0415 - reads the variable
 
@@ -149,7 +149,7 @@ class ArchivedProbe(Probe):
     """By rebound's Simulationarchive."""
 
     def open(self) -> None:
-        """A snapshot each step, which the integrator appends by itself."""
+        """Begin an archive; the integrator appends a snapshot to it at each step."""
         self.probe.sim.save_to_file(str(self.folder / "run.bin"), step=1, delete_file=True)
 
 
@@ -160,5 +160,5 @@ WORLDS: dict[str, dict[str, type[CartPole | Probe]]] = {
 
 
 def missing(kind: type[CartPole | Probe]) -> str:
-    """The package that is not there, else empty."""
+    """The name of the missing package, else empty."""
     return kind.needs if importlib.util.find_spec(kind.needs) is None else ""

@@ -1,13 +1,13 @@
-"""What recording costs the simulation's thread, what it writes, and how fast a tick is reached: ours beside its peers.
+"""The cost of recording to the simulation's thread, the bytes written, and the time of a seek: ours and its peers.
 
-Each way is a process of its own; they take turns (turns.py). Two rules, on the workloads S, M, G and L:
+Each way is a separate process. They take turns (turns.py). Two rules, on the workloads S, M, G and L:
 
-    inputs    the inputs of each tick, the whole state every 300; ours is mode "events", with a hash of the state in each
-              frame, which no peer has. A tick in between is reached by the simulation's own steps, which no peer takes.
-    states    the inputs and the whole state of each tick; ours is mode "changes".
+    inputs    the inputs of each tick, the complete state every 300; ours is mode "events", with a hash of the state in
+              each frame, which no peer has. A tick in between is reached by the simulation's own steps, which no peer does.
+    states    the inputs and the complete state of each tick; ours is mode "changes".
 
-And the worlds of two peers that record only their own kind (own_worlds.py). A slow way has fewer ticks: a turn ends
-after a while. A package that is not there is named: pip install --group bench.
+And the worlds of two peers that record only their own kind (own_worlds.py). A slow way has fewer ticks, because a turn
+has a time limit. A missing package is named: pip install --group bench.
 
     python tools/bench/peer_costs.py [--only inputs-S ...] [--quick] [--json FILE] [--markdown FILE] [--plot FOLDER]
 """
@@ -28,17 +28,17 @@ import turns
 import ways
 
 EVERY = {"inputs": ways.INTERVAL, "states": 1}
-COURSES = {
-    "inputs-S": turns.Course(300, 20, warm_up=2),
-    "inputs-M": turns.Course(300, 5),
-    "inputs-G": turns.Course(300, 5),
-    "inputs-L": turns.Course(300, 2, warm_up=1),
-    "states-S": turns.Course(250, 16, slice_s=0.4, warm_up=2),
-    "states-M": turns.Course(100, 8, slice_s=0.6),
-    "states-G": turns.Course(100, 8, slice_s=0.6),
-    "states-L": turns.Course(60, 3, slice_s=1.0),
-    "CartPole": turns.Course(300, 40, warm_up=2),
-    "rebound": turns.Course(300, 10),
+PLANS = {
+    "inputs-S": turns.TurnPlan(300, 20, warm_up=2),
+    "inputs-M": turns.TurnPlan(300, 5),
+    "inputs-G": turns.TurnPlan(300, 5),
+    "inputs-L": turns.TurnPlan(300, 2, warm_up=1),
+    "states-S": turns.TurnPlan(250, 16, slice_s=0.4, warm_up=2),
+    "states-M": turns.TurnPlan(100, 8, slice_s=0.6),
+    "states-G": turns.TurnPlan(100, 8, slice_s=0.6),
+    "states-L": turns.TurnPlan(60, 3, slice_s=1.0),
+    "CartPole": turns.TurnPlan(300, 40, warm_up=2),
+    "rebound": turns.TurnPlan(300, 10),
 }
 QUICK = ("inputs-S", "states-S", "states-M", "CartPole", "rebound")
 DESCRIBED = {"inputs": "inputs each tick, state every 300", "states": "inputs and state each tick"}
@@ -51,10 +51,10 @@ class Group:
     """Ways that were measured together.
 
     Attributes:
-        name: as in COURSES.
+        name: as in PLANS.
         title: in words.
         rows: of the table.
-        absent: ways without figures, and why.
+        absent: ways without figures, and the reasons.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Group:
     absent: dict[str, str]
 
 
-def measure(name: str, course: turns.Course) -> Group:
-    """One group, in turns."""
+def measure(name: str, plan: turns.TurnPlan) -> Group:
+    """Measure one group, in turns."""
     if name in own_worlds.WORLDS:
         kinds = own_worlds.WORLDS[name]
         absent = {way: own_worlds.missing(kind) for way, kind in kinds.items()}
@@ -82,7 +82,7 @@ def measure(name: str, course: turns.Course) -> Group:
         }
         title = f"workload {workload}, {DESCRIBED[rule]}"
     problems = {way: f"{package} is not installed" for way, package in absent.items() if package}
-    taken = turns.take_turns(makes, course, name)
+    taken = turns.take_turns(makes, plan, name)
     problems |= {way: one.problem for way, one in taken.items() if one.problem}
     problems |= {way: "its turns ended before its first tick" for way, one in taken.items() if not one.beyond_us}
     alone = statistics.median(taken["alone"].whole_us) if name in own_worlds.WORLDS else 0.0
@@ -95,7 +95,7 @@ def measure(name: str, course: turns.Course) -> Group:
 def row(way: str, taken: turns.Taken, alone_us: float, idle_bytes: int) -> Row:
     """The figures of a way.
 
-    alone_us: of the step, where it is not told apart tick by tick. idle_bytes: memory of the process without a way.
+    alone_us: time of the step, if it is not measured tick by tick. idle_bytes: memory of the process without a way.
     """
     figures = taken.figures
     p50, p99 = (float(one) - alone_us for one in np.percentile(taken.beyond_us, [50, 99]))
@@ -117,14 +117,14 @@ def row(way: str, taken: turns.Taken, alone_us: float, idle_bytes: int) -> Row:
 
 
 def report(group: Group) -> None:
-    """On the terminal."""
+    """Print the table on the terminal."""
     tables.print_table(group.title, group.rows)
     for way, why in group.absent.items():
-        print(f"  no figures of {way}: {why}")
+        print(f"  no figures for {way}: {why}")
 
 
 def markdown(groups: list[Group]) -> str:
-    """For the page."""
+    """Return the section of the page."""
     text = f"{tables.facts_line()}\n"
     for group in groups:
         text += f"\n### {group.title[0].upper()}{group.title[1:]}\n\n{tables.markdown_table(group.rows)}"
@@ -133,9 +133,9 @@ def markdown(groups: list[Group]) -> str:
 
 
 def plot(groups: list[Group], folder: Path) -> None:
-    """For each rule a picture: time from p50 to p99, and bytes, a line a way, a row of panels a workload."""
+    """Draw a picture for each rule: time from p50 to p99, and bytes; a line for each way, a row for each workload."""
     plt = tables.pyplot()
-    for rule, told in DESCRIBED.items():
+    for rule, description in DESCRIBED.items():
         chosen = [group for group in groups if group.name.startswith(rule)]
         if not chosen:
             continue
@@ -143,7 +143,7 @@ def plot(groups: list[Group], folder: Path) -> None:
         figure, axes = plt.subplots(
             len(chosen), 2, figsize=(9, 0.2 * sum(heights) + 0.6), squeeze=False, gridspec_kw={"height_ratios": heights}
         )
-        figure.suptitle(f"{told}: less is better", x=0.02, ha="left", fontweight="bold")
+        figure.suptitle(f"{description}: less is better", x=0.02, ha="left", fontweight="bold")
         for group, (left, right) in zip(chosen, axes, strict=True):
             _plot_group(group, left, right)
         axes[-1][0].set_xlabel("µs a tick beyond the step: dot p50, line to p99, diamond mean with keyframes")
@@ -193,31 +193,31 @@ def _plot_group(group: Group, left: Any, right: Any) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=COURSES, help="these groups; all by default")
+    parser.add_argument("--only", nargs="*", choices=PLANS, help="these groups; all by default")
     parser.add_argument("--quick", action="store_true", help="a fifth of the turns, small workloads")
-    parser.add_argument("--ways", nargs="*", help="only ways whose name has one of these words in it")
-    parser.add_argument("--rounds", type=int, help="how often each way has its turn, instead of the usual number")
+    parser.add_argument("--ways", nargs="*", help="only ways whose name contains one of these words")
+    parser.add_argument("--rounds", type=int, help="turns of each way, instead of the usual number")
     parser.add_argument("--slice", type=int, help="ticks of a turn, instead of the usual number")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file, too")
     parser.add_argument("--plot", type=Path, help="write pictures into this folder")
-    given = parser.parse_args()
-    if given.ways:
-        for name in [name for name in ways.WAYS if not any(word in name for word in given.ways)]:
+    options = parser.parse_args()
+    if options.ways:
+        for name in [name for name in ways.WAYS if not any(word in name for word in options.ways)]:
             del ways.WAYS[name]
     groups = []
-    for name in given.only or (QUICK if given.quick else COURSES):
-        course = COURSES[name]
-        rounds = given.rounds or (max(2, course.rounds // 5) if given.quick else course.rounds)
-        group = measure(name, attrs.evolve(course, rounds=rounds, slice_ticks=given.slice or course.slice_ticks))
+    for name in options.only or (QUICK if options.quick else PLANS):
+        plan = PLANS[name]
+        rounds = options.rounds or (max(2, plan.rounds // 5) if options.quick else plan.rounds)
+        group = measure(name, attrs.evolve(plan, rounds=rounds, slice_ticks=options.slice or plan.slice_ticks))
         report(group)
         groups.append(group)
-    if given.json:
-        tables.write_json(given.json, [attrs.asdict(group) for group in groups])
-    if given.markdown:
-        given.markdown.write_text(markdown(groups), encoding="utf-8")
-    if given.plot:
-        plot(groups, given.plot)
+    if options.json:
+        tables.write_json(options.json, [attrs.asdict(group) for group in groups])
+    if options.markdown:
+        options.markdown.write_text(markdown(groups), encoding="utf-8")
+    if options.plot:
+        plot(groups, options.plot)
 
 
 if __name__ == "__main__":

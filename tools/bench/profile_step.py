@@ -1,10 +1,10 @@
 """The cost of each stage of Recorder.step in µs: the workload S, in situ, right after the real step.
 
-The names that Recorder.step calls are put behind a timer, one stage each; the rest of the time inside of Recorder.step is
-its own. A timer costs something, too: what of it falls into the stage is measured by a stage that does nothing and taken
-off each, what falls outside is taken off the rest. Slices with and without timers take turns, so that what is left of the
-timers shows: the sum of the stages beside the whole step untimed. Beside each stage is what it can hardly do without,
-the bare call, measured in the same place of other slices: right after a real step.
+Each function that Recorder.step calls is wrapped in a timer and is one stage. The rest of the time inside of
+Recorder.step is its own. A timer has a cost, too. A stage that does nothing measures it: the part inside of the timer is
+subtracted from each stage, the part outside from the rest. Slices with and without timers take turns. The remaining error
+of the timers shows in the sum of the stages compared with the untimed step. Next to each stage is its bare call, the work
+that it can hardly avoid, measured at the same place in other slices: right after a real step.
 
     python tools/bench/profile_step.py [--workload S] [--mode events] [--ticks N] [--json FILE] [--markdown FILE] [--plot FOLDER]
 """
@@ -47,12 +47,12 @@ WARM_UP_SLICES = 6
 
 @attrs.frozen
 class Stage:
-    """One thing that Recorder.step calls.
+    """One function that Recorder.step calls.
 
     Attributes:
-        what: in words.
-        holder, name: where the name is looked up.
-        bare: of which bare call this is made, in words; empty if there is none.
+        what: a description.
+        holder, name: the object on which the name is looked up, and the name.
+        bare: a description of the bare call; empty if there is none.
     """
 
     what: str
@@ -85,30 +85,30 @@ BARE = {
 
 
 class Timers:
-    """Puts stages behind timers, and takes them away again."""
+    """Wraps stages in timers, and unwraps them."""
 
     def __init__(self) -> None:
         self.spent_ns = [0] * len(STAGES)
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """While this lasts. Raises AttributeError if a stage is no longer called by that name."""
+        """Time the stages inside of the block. Raises AttributeError if a stage is no longer called by that name."""
         known = [getattr(stage.holder, stage.name) for stage in STAGES]
         for number, (stage, function) in enumerate(zip(STAGES, known, strict=True)):
-            setattr(stage.holder, stage.name, self.behind(number, function))
+            setattr(stage.holder, stage.name, self.wrapped(number, function))
         try:
             yield
         finally:
             for stage, function in zip(STAGES, known, strict=True):
                 setattr(stage.holder, stage.name, function)
 
-    def behind(self, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that records how long this one takes."""
+    def wrapped(self, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that records the duration of this one."""
         spent, clock = self.spent_ns, time.perf_counter_ns
 
-        def timed(*given: Any, **named: Any) -> Any:
+        def timed(*arguments: Any, **keywords: Any) -> Any:
             start = clock()
-            result = function(*given, **named)
+            result = function(*arguments, **keywords)
             spent[number] += clock() - start
             return result
 
@@ -117,11 +117,11 @@ class Timers:
 
 @attrs.frozen
 class OwnCost:
-    """Of a timer, in ns.
+    """The cost of a timer, in ns.
 
     Attributes:
-        inside: counted to the stage.
-        outside: not counted there, so to the rest.
+        inside: the part counted in the stage.
+        outside: the part counted in the rest.
     """
 
     inside: float
@@ -129,12 +129,12 @@ class OwnCost:
 
 
 def own_cost(timers: Timers) -> OwnCost:
-    """By a stage that does nothing, beside the same call without a timer."""
+    """Measure it with a stage that does nothing, compared with the same call without a timer."""
 
     def nothing(*_: Any, **__: Any) -> None:
         return None
 
-    timed, inside, whole, plain = timers.behind(0, nothing), [], [], []
+    timed, inside, whole, plain = timers.wrapped(0, nothing), [], [], []
     for _ in range(2000):
         timers.spent_ns[0] = 0
         start = time.perf_counter_ns()
@@ -146,7 +146,7 @@ def own_cost(timers: Timers) -> OwnCost:
         plain.append(time.perf_counter_ns() - start)
     timers.spent_ns[0] = 0
     middle = statistics.median
-    # A call that does nothing is inside of the stage and in the plain call, too: only what is beyond it is the timer's.
+    # The empty call is in the stage and in the plain call: only the rest is the cost of the timer.
     clock_ns = middle(_clock_ns() for _ in range(2000))
     call_ns = middle(plain) - clock_ns
     return OwnCost(middle(inside) - call_ns, middle(whole) - clock_ns - middle(inside))
@@ -159,7 +159,7 @@ def _clock_ns() -> int:
 
 @attrs.define
 class Found:
-    """What was measured.
+    """The measurements.
 
     Attributes:
         stages: µs of each stage and of the rest, tick by tick, timers taken off.
@@ -173,15 +173,15 @@ class Found:
 
 
 class Run:
-    """One recording, of which slices are measured in one of three ways."""
+    """One recording, in slices that are measured in one of three ways."""
 
     def __init__(self, folder: Path, workload: str, mode: Any) -> None:
         self.world = workloads.Timed(workloads.make(workload))
         self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL, mode=mode)
-        # Looked up each time, not once, so that a timer can be in its place.
+        # Looked up each time, not once: a timer may have replaced it.
         handover = self.tape._writer._handoff  # noqa: SLF001
         self.tape._writer.put_frame = lambda item: handover.put(item)  # noqa: PLW0108, SLF001
-        self.given = workloads.many_orders(8000)
+        self.tick_inputs = workloads.many_orders(8000)
         self.timers, self.found = Timers(), Found()
         self.found.stages = {what: [] for what in (*(stage.what for stage in STAGES), REST)}
         self.cost = own_cost(self.timers)
@@ -189,14 +189,14 @@ class Run:
         self.found.bare = {name: [] for name in BARE}
 
     def timed(self, *, keep: bool) -> None:
-        """A slice with timers."""
+        """Run a slice with timers."""
         with self.timers.on():
             for _ in range(SLICE_TICKS):
                 spent = self.timers.spent_ns
                 spent[:] = [0] * len(spent)
-                orders = self.given[(self.tape.tick + 1) % 8000]
+                inputs = self.tick_inputs[(self.tape.tick + 1) % 8000]
                 start = time.perf_counter_ns()
-                self.tape.step(orders)
+                self.tape.step(inputs)
                 whole = time.perf_counter_ns() - start
                 if keep and self.tape.tick % INTERVAL:
                     self._take(spent, whole)
@@ -209,29 +209,29 @@ class Run:
         self.found.stages[REST].append(rest / 1e3)
 
     def untimed(self, *, keep: bool) -> None:
-        """A slice without."""
+        """Run a slice without timers."""
         for _ in range(SLICE_TICKS):
-            orders = self.given[(self.tape.tick + 1) % 8000]
+            inputs = self.tick_inputs[(self.tape.tick + 1) % 8000]
             start = time.perf_counter_ns()
-            self.tape.step(orders)
+            self.tape.step(inputs)
             whole = time.perf_counter_ns() - start
             if keep and self.tape.tick % INTERVAL:
                 self.found.untimed.append((whole - self.world.step_ns) / 1e3)
 
     def bare(self, *, keep: bool) -> None:
-        """A slice of bare calls behind real steps, which are recorded nowhere: the tape goes on from the state after."""
+        """Run a slice of bare calls after real steps. These are not recorded: the tape continues with the state after."""
         encoded, state = b"", self.world.state
         fields = field_memory(state.layout, state.arena)  # The workload's state keeps its place.
         for number in range(SLICE_TICKS):
             self.world.step(None)
-            arena, orders = state.arena, self.given[number]
+            arena, inputs = state.arena, self.tick_inputs[number]
             clock = time.perf_counter_ns
             at = [clock()]
             xxhash.xxh3_64_intdigest(arena.data)
             at.append(clock())
             b"".join(map(xxhash.xxh3_64_digest, fields))
             at.append(clock())
-            encoded = self.packer.pack(orders)
+            encoded = self.packer.pack(inputs)
             at.append(clock())
             self.memory[: len(encoded)] = encoded
             google_crc32c.value(encoded)
@@ -245,14 +245,14 @@ class Run:
 
     @property
     def clock_us(self) -> float:
-        """Of reading the clock."""
+        """The cost of reading the clock."""
         if not hasattr(self, "_clock_us"):
             self._clock_us = statistics.median(_clock_ns() for _ in range(2000)) / 1e3
         return self._clock_us
 
 
 def measure(folder: Path, workload: str, mode: str, ticks: int) -> Found:
-    """All three ways, in turns; bare calls on a run of their own."""
+    """Measure all three ways, in turns; bare calls in a separate run."""
     run, other_folder = Run(folder, workload, mode), folder / "other"
     other_folder.mkdir()
     other = Run(other_folder, workload, mode)
@@ -268,7 +268,7 @@ def measure(folder: Path, workload: str, mode: str, ticks: int) -> Found:
 
 
 def rows_of(found: Found) -> list[tables.Row]:
-    """The table: each stage but the simulation's own step."""
+    """Return the table: each stage except the simulation's own step."""
     rows: list[tables.Row] = []
     stages = {what: times for what, times in found.stages.items() if what != STEP.what and times}
     total = sum(statistics.median(times) for times in stages.values())
@@ -297,7 +297,7 @@ def _blank() -> tables.Row:
 
 
 def plot(rows: list[tables.Row], folder: Path) -> None:
-    """A bar a stage."""
+    """Draw a bar for each stage."""
     plt = tables.pyplot()
     stages = [row for row in reversed(rows) if row["share"] is not None]
     figure, axis = plt.subplots(figsize=(8, 0.34 * len(stages) + 0.8))
@@ -329,19 +329,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", choices=("S", "M", "G", "L"), default="S")
     parser.add_argument("--mode", choices=("events", "changes"), default="events")
-    parser.add_argument("--ticks", type=int, default=TICKS, help="of each of the three ways")
+    parser.add_argument("--ticks", type=int, default=TICKS, help="ticks of each of the three ways")
     parser.add_argument("--quick", action="store_true", help="a sixth of the ticks")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
     parser.add_argument("--plot", type=Path, help="write a picture into this folder")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         rows = rows_of(
-            measure(Path(folder), given.workload, given.mode, given.ticks // 6 if given.quick else given.ticks)
+            measure(
+                Path(folder), options.workload, options.mode, options.ticks // 6 if options.quick else options.ticks
+            )
         )
-    tables.hand_out(f"Recorder.step on the workload {given.workload}, mode {given.mode}", rows, given)
-    if given.plot:
-        plot(rows, given.plot)
+    tables.hand_out(f"Recorder.step on the workload {options.workload}, mode {options.mode}", rows, options)
+    if options.plot:
+        plot(rows, options.plot)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""How costs grow: with the length of the run, the size of the state, and the share of it that changes.
+"""The growth of costs with the length of the run, the size of the state, and the share of it that changes.
 
-Each point is a process of its own. For each curve there is a slope that is expected, in logarithms (0: does not grow,
-1: in proportion), and beside it the one that was measured, fitted over the points from where the size rules on.
-Nothing may grow with the length of the run but the file.
+Each point is a separate process. Each curve has an expected slope, in logarithms (0: does not grow, 1: in proportion),
+and a measured slope, fitted over the points from the size that dominates on. Only the file may grow with the length of
+the run.
 
     length    a small state (1 KB), 10^4 to 10^6 ticks; --long: to 10^7, which takes some minutes and 2 GB of disk
-    size      10 KB to 1 GB (10 MB still lie in caches: slopes are fitted behind them), of which 100 numbers change a tick; --largest for less
+    size      10 KB to 1 GB, of which 100 numbers change a tick; --largest for less. 10 MB are still in caches: slopes are
+              fitted to larger sizes
     share     6.4 MB, of which 0.01 % to 100 % change a tick
 
     python tools/bench/scaling.py [--only length ...] [--long] [--quick] [--json FILE] [--markdown FILE] [--plot FOLDER]
@@ -45,7 +46,7 @@ SIZES = tuple(10**power for power in range(4, 10))
 SHARES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SMALL_BYTES, SMALL_CHANGED = 1 << 10, 4
 SHARED_BYTES, SIZED_CHANGED = 6_400_000, 100
-WINDOWS, WINDOW_TICKS = 10, 500  # In the last fifth of a long run; beside each the reference.
+WINDOWS, WINDOW_TICKS = 10, 500  # In the last fifth of a long run; the reference after each.
 SEEKS = 40
 INDEX_SETS_BYTES = 64 << 20
 
@@ -53,7 +54,7 @@ Point = dict[str, Any]
 
 
 class Cells:
-    """So many bytes of numbers, of which some, drawn beforehand, change each tick."""
+    """A state of a given size, of which some numbers, drawn in advance, change each tick."""
 
     def __init__(self, size_bytes: int, changed: int, *, marks: bool = True) -> None:
         self.marks_writes = marks
@@ -67,7 +68,7 @@ class Cells:
 
     @staticmethod
     def _draw(random: np.random.Generator, count: int, changed: int) -> npt.NDArray[np.int64]:
-        if changed * 20 < count:  # So many that to shuffle all of them would take long.
+        if changed * 20 < count:  # Shuffling that many would take long.
             return np.unique(random.integers(0, count, changed))
         return np.sort(random.permutation(count)[:changed])
 
@@ -84,7 +85,7 @@ class Cells:
 
 
 def timed_us(action: Callable[[], Any]) -> float:
-    """How long it takes, once."""
+    """The duration of one call."""
     start = time.perf_counter_ns()
     action()
     return (time.perf_counter_ns() - start) / 1e3
@@ -94,10 +95,10 @@ def timed_us(action: Callable[[], Any]) -> float:
 
 
 def record_length(path: Path, ticks: int) -> Point:
-    """Record, and measure in the last fifth of the run; beside it, in turns, hash + encode + store."""
+    """Record, and measure in the last fifth of the run, in turns with hash + encode + store."""
     timed = workloads.Timed(Cells(SMALL_BYTES, SMALL_CHANGED))
     other, encoder, memory = Cells(SMALL_BYTES, SMALL_CHANGED), msgpack.Packer(), bytearray(1 << 16)
-    given, beyond, reference = workloads.many_orders(), [], []
+    tick_inputs, beyond, reference = workloads.many_orders(), [], []
     window = min(WINDOW_TICKS, ticks // (5 * WINDOWS))
     starts = {ticks - (number + 1) * (ticks // (5 * WINDOWS)) for number in range(WINDOWS)}
     tick, early_bytes, before_bytes = 0, 0, turns.rss_bytes("RssAnon")
@@ -108,18 +109,18 @@ def record_length(path: Path, ticks: int) -> Point:
                 for _ in range(window):
                     tick += 1
                     start = time.perf_counter_ns()
-                    step(given[tick % 500])
+                    step(tick_inputs[tick % 500])
                     beyond.append((time.perf_counter_ns() - start - timed.step_ns) / 1e3)
                 for number in range(window):
                     other.step(None)
                     start = time.perf_counter_ns()
                     digest = xxhash.xxh3_64_intdigest(other.state.arena.data)
-                    encoded = encoder.pack((tick, digest, given[number]))
+                    encoded = encoder.pack((tick, digest, tick_inputs[number]))
                     memory[: len(encoded)] = encoded
                     reference.append((time.perf_counter_ns() - start) / 1e3)
             else:
                 tick += 1
-                step(given[tick % 500])
+                step(tick_inputs[tick % 500])
             if tick == ticks // 10:
                 early_bytes = turns.rss_bytes("RssAnon")
         memory_bytes = turns.rss_bytes("RssAnon")
@@ -169,17 +170,17 @@ def record_cells(path: Path, world: Cells, ticks: int, interval: int, mode: Any)
     timed = workloads.Timed(world)
     ticks_us: list[float] = []
     keyframes_us: list[float] = []
-    given = workloads.many_orders(100)
+    tick_inputs = workloads.many_orders(100)
     with recorder.Recorder(path, timed, keyframe_interval_ticks=interval, full_every=2, mode=mode) as tape:
         tape.flush()
         start_bytes = size = path.stat().st_size
         for tick in range(1, ticks + 1):
             start = time.perf_counter_ns()
-            tape.step(given[tick % 100])
+            tape.step(tick_inputs[tick % 100])
             beyond_us = (time.perf_counter_ns() - start - timed.step_ns) / 1e3
             (ticks_us if tick % interval else keyframes_us).append(beyond_us)
             if (tick + 1) % interval == 0:
-                tape.flush()  # Or keyframes would wait for each other, which is the writer's speed and not this one.
+                tape.flush()  # Otherwise keyframes would wait for each other, and this would measure the writer's speed.
                 size = path.stat().st_size
     p50, p99 = np.percentile(ticks_us, [50, 99]).tolist()
     whole = statistics.median(keyframes_us[1::2] or keyframes_us)
@@ -193,7 +194,7 @@ def record_cells(path: Path, world: Cells, ticks: int, interval: int, mode: Any)
 
 
 def seek_log_ms(path: Path, ticks: int) -> float:
-    """Through the change log, each time from a keyframe on the tape."""
+    """Time seeks through the change log, each from a keyframe on the tape."""
     found = []
     with replayer.Tape(path) as tape:
         log = ChangeLog(tape.recording)
@@ -204,7 +205,7 @@ def seek_log_ms(path: Path, ticks: int) -> float:
 
 
 def hash_and_copy_us(world: Cells) -> tuple[float, float]:
-    """Of the whole state, right behind steps."""
+    """Time hash and copy of the complete state, right after steps."""
     arena, hashed, copied = world.state.arena, [], []
     spare = arena.copy()
     for _ in range(20):
@@ -215,7 +216,7 @@ def hash_and_copy_us(world: Cells) -> tuple[float, float]:
 
 
 def measure_size(path: Path, size: float) -> Point:
-    """One size of the state."""
+    """Measure one size of the state."""
     size_bytes = int(size)
     ticks = int(min(2000, max(60, 2e10 / size_bytes)))
     interval = ticks // 6
@@ -253,12 +254,12 @@ def sized(path: Path, size: float) -> list[Callable[[], Point]]:
 
 
 def measure_share(path: Path, share: float) -> Point:
-    """One share that changes."""
+    """Measure one share that changes."""
     changed, ticks, interval = max(1, int(share * SHARED_BYTES / 8)), 120, 20
     found: dict[str, Point] = {}
     for name, marks, mode in (("events", True, "events"), ("scan", False, "changes"), ("marks", True, "changes")):
         path.unlink(missing_ok=True)
-        # The log alone: a keyframe stands at the end, so that its bytes and its reading are not counted with it.
+        # Only the log: the keyframe is at the end, where its bytes and its reading are not counted.
         between = interval if mode == "events" else ticks
         found[name] = record_cells(path, Cells(SHARED_BYTES, changed, marks=marks), ticks, between, mode)
     seek_ms = seek_log_ms(path, ticks)
@@ -298,12 +299,12 @@ class Expected:
 
 @attrs.frozen
 class Curve:
-    """One of the three.
+    """One of the three curves.
 
     Attributes:
         title: in words.
         xs: the points.
-        jobs: what measures one of them, each in a process of its own.
+        jobs: functions that measure a point, each in a separate process.
         expected: by the column's name.
         panels: columns that are drawn together, by the title of their axis.
     """
@@ -394,7 +395,7 @@ CURVES = {
 
 
 def slope(points: list[Point], column: str, from_x: float) -> float | None:
-    """Of the logarithms, by least squares; None if there are too few points."""
+    """The slope of the logarithms, by least squares; None if there are too few points."""
     key = next(iter(points[0]))
     chosen = [(one[key], one[column]) for one in points if one[key] >= from_x and (one[column] or 0) > 0]
     if len(chosen) < 2:
@@ -422,7 +423,7 @@ def slopes(curve: Curve, points: list[Point]) -> list[Point]:
 
 
 def run(curve: Curve, xs: list[float]) -> list[Point]:
-    """All points, each job in a fresh process."""
+    """Measure all points, each job in a fresh process."""
     points: list[Point] = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
@@ -436,7 +437,7 @@ def run(curve: Curve, xs: list[float]) -> list[Point]:
 
 
 def plot(name: str, points: list[Point], folder: Path) -> None:
-    """The curve's panels, both axes logarithmic; the dashed lines have the expected slopes."""
+    """Draw the curve's panels, both axes logarithmic; the dashed lines have the expected slopes."""
     curve, plt = CURVES[name], tables.pyplot()
     key = next(iter(points[0]))
     shape = {"figsize": (4 * len(curve.panels), 2.8), "squeeze": False, "gridspec_kw": {"wspace": 0.85}}
@@ -465,7 +466,7 @@ def plot(name: str, points: list[Point], folder: Path) -> None:
 
 
 def _label_ends(axis: Any, ends: list[tuple[float, str, str]], x: float) -> None:
-    """Names next to the last points, spread where they would overlap."""
+    """Write names next to the last points; spread them if they would overlap."""
     low, high = axis.get_ylim()
     if high / low < 20:  # A flat line looks flat only if the axis has room.
         middle = (low * high) ** 0.5
@@ -491,26 +492,26 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file, too")
     parser.add_argument("--plot", type=Path, help="write pictures into this folder")
-    given = parser.parse_args()
+    options = parser.parse_args()
     found, text = {}, f"{tables.facts_line()}\n"
-    for name in given.only:
+    for name in options.only:
         curve = CURVES[name]
-        xs = [*curve.xs, *(LONG_LENGTHS if given.long and name == "length" else ())]
-        xs = [x for x in xs if name != "size" or x <= given.largest]
-        if given.quick:
+        xs = [*curve.xs, *(LONG_LENGTHS if options.long and name == "length" else ())]
+        xs = [x for x in xs if name != "size" or x <= options.largest]
+        if options.quick:
             xs = [x / 10 for x in xs[:3]] if name == "length" else xs[:3]
         points = run(curve, xs)
-        told = slopes(curve, points)
+        slope_rows = slopes(curve, points)
         tables.print_table(curve.title, points)
-        tables.print_table("slopes", told)
-        found[name] = {"points": points, "slopes": told}
-        text += f"\n### With the {curve.title}\n\n{tables.markdown_table(points)}\n{tables.markdown_table(told)}"
-        if given.plot:
-            plot(name, points, given.plot)
-    if given.json:
-        tables.write_json(given.json, found)
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
+        tables.print_table("slopes", slope_rows)
+        found[name] = {"points": points, "slopes": slope_rows}
+        text += f"\n### With the {curve.title}\n\n{tables.markdown_table(points)}\n{tables.markdown_table(slope_rows)}"
+        if options.plot:
+            plot(name, points, options.plot)
+    if options.json:
+        tables.write_json(options.json, found)
+    if options.markdown:
+        options.markdown.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a sync test costs: taking down what is outside of the state, and a whole test, by the tick.
+"""The cost of a sync test per tick: capturing what is outside of the state, and a complete test.
 
 Run it: python tools/bench/sync_test.py
 """
@@ -36,7 +36,7 @@ class Walkers:
 
 
 def median_us(act: Callable[[], Any], repeats: int) -> float:
-    """How long act takes, in microseconds."""
+    """The median duration of act, in microseconds."""
     times = []
     for _ in range(repeats):
         start_s = time.perf_counter()
@@ -61,8 +61,8 @@ def main() -> None:
         report = SyncTest(factory, inputs, ticks=ticks).run()
         test_us = (time.perf_counter() - start_s) / report.tick_count * 1e6
         print(
-            f"{name}: taken down in {once_us:,.0f} µs, {once_us / PERIOD_TICKS:,.0f} µs a tick of a period of {PERIOD_TICKS}; "
-            f"a step takes {step_us:,.0f} µs, the whole test {test_us:,.0f} µs a tick; sound: {report.ok}"
+            f"{name}: captured in {once_us:,.0f} µs, {once_us / PERIOD_TICKS:,.0f} µs a tick of a period of {PERIOD_TICKS}; "
+            f"a step takes {step_us:,.0f} µs, the complete test {test_us:,.0f} µs a tick; passed: {report.ok}"
         )
 
 

@@ -1,4 +1,4 @@
-"""What the benches have in common: tables for the terminal and for pages, facts of the machine, pictures."""
+"""Tables for the terminal and for pages, facts of the machine, and pictures, for all benches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rich.table import Table
 OURS, OTHERS, FAINT = "#c8501e", "#41618a", "#9aa5b1"  # Colours of the pictures.
 
 Row = dict[str, Any]
-LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")  # Before this program has added to it.
+LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")  # Before this program adds to it.
 
 
 def facts() -> dict[str, Any]:
-    """Of the machine."""
+    """Facts about the machine."""
     return {
         "machine": platform.machine(),
         "cores": os.cpu_count(),
@@ -31,14 +31,14 @@ def facts() -> dict[str, Any]:
 
 
 def facts_line() -> str:
-    """The same in words."""
+    """The facts about the machine in words."""
     known = facts()
     load = f"load average before the run {LOAD:.1f}"
     return f"{known['machine']}, {known['cores']} cores ({load}), Python {known['python']}, NumPy {known['numpy']}"
 
 
 def shown(value: Any) -> str:
-    """A figure as a table has it: three digits that count, none for what is not known."""
+    """Format a figure for a table: three significant digits, a dash for unknown."""
     if value is None:
         return "–"
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -49,7 +49,7 @@ def shown(value: Any) -> str:
 
 
 def print_table(title: str, rows: list[Row]) -> None:
-    """On the terminal. Rows have the same keys."""
+    """Print a table on the terminal. Rows have the same keys."""
     table = Table(title=title, title_justify="left")
     for number, name in enumerate(rows[0]):
         table.add_column(name, justify="right" if number else "left")
@@ -59,7 +59,7 @@ def print_table(title: str, rows: list[Row]) -> None:
 
 
 def markdown_table(rows: list[Row]) -> str:
-    """For a page."""
+    """Return a table for a page."""
     lines = [
         list(rows[0]),
         ["---", *["--:"] * (len(rows[0]) - 1)],
@@ -68,22 +68,22 @@ def markdown_table(rows: list[Row]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def hand_out(title: str, rows: list[Row], given: Any) -> None:
-    """The rows on the terminal, and where the arguments ask for them: as JSON, and for the page."""
+def hand_out(title: str, rows: list[Row], options: Any) -> None:
+    """Print the rows on the terminal, and write the requested files: JSON, and the section of the page."""
     print_table(title, rows)
-    if given.json:
-        write_json(given.json, rows)
-    if given.markdown:
-        given.markdown.write_text(f"{facts_line()}\n\n{markdown_table(rows)}", encoding="utf-8")
+    if options.json:
+        write_json(options.json, rows)
+    if options.markdown:
+        options.markdown.write_text(f"{facts_line()}\n\n{markdown_table(rows)}", encoding="utf-8")
 
 
 def write_json(path: Path, figures: Any) -> None:
-    """With the facts of the machine."""
+    """Write figures with the facts about the machine."""
     path.write_text(json.dumps({**facts(), "figures": figures}, indent=1, default=float) + "\n", encoding="utf-8")
 
 
 def pyplot() -> Any:
-    """matplotlib, set up so that the same figures give the same file."""
+    """Return matplotlib, with settings by which the same figures give the same file."""
     import matplotlib as mpl  # noqa: PLC0415 - takes long, and only pictures need it
 
     mpl.use("Agg")
@@ -104,6 +104,6 @@ def pyplot() -> Any:
 
 
 def save_picture(figure: Any, folder: Path, name: str) -> None:
-    """As SVG, without a date."""
+    """Save a picture as SVG, without a date."""
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight")

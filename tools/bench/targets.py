@@ -1,8 +1,8 @@
 """The targets T1 to T10 in one table: measured value, limit, met or not. One process a target.
 
-Times on shared machines are noisy, and this machine is not the one on which the targets were set: where a target is a
-time, what it is compared with is measured beside it in the same process, and the ratio counts. T1, T1b, a part of T7, T8 and T9
-have programs of their own, which are run and read.
+Times on shared machines are noisy, and this machine is not the one on which the targets were set. If a target is a
+time, its reference is measured in the same process, and the ratio counts. T1, T1b, a part of T7, T8 and T9
+have separate programs, which are run and read.
 
     python tools/bench/targets.py [--only T3 ...] [--json FILE] [--markdown FILE]
 """
@@ -39,7 +39,10 @@ from recorder.format.recording.change_replay import ChangeLog
 HERE = Path(__file__).parent
 TICKS = {"S": 3000, "M": 900, "G": 600, "L": 120}
 INTERVAL = {"S": 300, "M": 100, "G": 60, "L": 20}  # Enough keyframes for a median.
-KEYFRAMES, KEYFRAME_INTERVAL = 14, {"M": 150, "G": 150, "L": 20}  # Ticks: the writer is done long before the next one.
+KEYFRAMES, KEYFRAME_INTERVAL = (
+    14,
+    {"M": 150, "G": 150, "L": 20},
+)  # Ticks: the writer finishes long before the next keyframe.
 SEEK_TICKS = {"S": 3000, "M": 1500, "L": 660}
 PEER_TICKS = {"S": 300, "M": 12, "G": 8}
 SEEKS = 30
@@ -63,18 +66,18 @@ class Line:
     what: str
     measured: str
     limit: str
-    met: bool = attrs.field(converter=bool)  # NumPy has truth values of its own.
+    met: bool = attrs.field(converter=bool)  # NumPy has its own bool type.
 
 
 @attrs.frozen
 class Run:
-    """What recording a workload cost, in µs beyond the step.
+    """The cost of recording a workload, in µs beyond the step.
 
     Attributes:
-        tick_us: of the ticks without a keyframe.
-        full_us, delta_us: of those with one.
-        copy_us: of the whole state, right after steps of the same workload.
-        hash_us: of a hash of the state, right after steps, too.
+        tick_us: that of ticks without a keyframe.
+        full_us, delta_us: that of ticks with one.
+        copy_us: that of a copy of the complete state, right after steps of the same workload.
+        hash_us: that of a hash of the state, right after steps, too.
     """
 
     tick_us: list[float]
@@ -87,22 +90,22 @@ class Run:
 def record(
     path: Path, name: str, *, marks: bool = True, ticks: int | None = None, interval: int | None = None, **settings: Any
 ) -> Run:
-    """Record a workload; after some of its ticks the state is copied and hashed, as a measure."""
+    """Record a workload; after some of its ticks copy and hash the state, as a reference."""
     ticks, interval = ticks or TICKS[name], interval or INTERVAL[name]
     timed = workloads.Timed(workloads.make(name, marks_writes=marks))
-    given = workloads.many_orders(200)
+    tick_inputs = workloads.many_orders(200)
     plain: list[float] = []
     keyframes: list[float] = []
     copies: list[float] = []
     hashes: list[float] = []
     spare = timed.state.arena.copy()
-    # Every second keyframe is full, so that there are enough of both.
+    # Every second keyframe is full: there are enough of both.
     with recorder.Recorder(path, timed, keyframe_interval_ticks=interval, full_every=2, **settings) as tape:
         for tick in range(1, ticks + 1):
             if tick % interval == 0:
-                tape.flush()  # Keyframes are further apart in earnest: the writer is done with the one before.
+                tape.flush()  # In real runs keyframes are further apart: the writer has finished the one before.
             start = time.perf_counter_ns()
-            tape.step(given[tick % 200])
+            tape.step(tick_inputs[tick % 200])
             beyond_us = (time.perf_counter_ns() - start - timed.step_ns) / 1e3
             (keyframes if tick % interval == 0 else plain).append(beyond_us)
             if tick % interval == interval // 2:
@@ -119,14 +122,14 @@ def record(
 
 
 def timed_us(action: Callable[[], Any]) -> float:
-    """How long it takes, once."""
+    """The duration of one call."""
     start = time.perf_counter_ns()
     action()
     return (time.perf_counter_ns() - start) / 1e3
 
 
 def best_peer(folder: Path, name: str) -> tuple[str, float] | None:
-    """The one of MCAP and blosc2 that takes fewer bytes a tick for the whole state of each; None without either."""
+    """MCAP or blosc2, whichever takes fewer bytes a tick for each complete state; None without either."""
     found = {}
     for way in ("MCAP zstd", "blosc2"):
         known = ways.WAYS[way]
@@ -146,7 +149,7 @@ def best_peer(folder: Path, name: str) -> tuple[str, float] | None:
 
 
 def t2(folder: Path) -> Iterator[Line]:
-    """Identity of the state each tick: with mode changes a hash of what changed; all else that a tick costs is counted."""
+    """Identity of the state each tick: in mode changes a hash of the changes, including all other costs of a tick."""
     for name in WORKLOADS[1:]:
         run = record(folder / f"{name}.tape", name, mode="changes")
         share = statistics.median(run.tick_us) / run.hash_us
@@ -158,7 +161,7 @@ def t3(folder: Path) -> Iterator[Line]:
     """The producer's cost of keyframes."""
     for name in WORKLOADS[1:]:
         for marks in (True, False):
-            # So many that the first ones, whose memory is fresh, are not the median; the worst one is named.
+            # Enough that the first ones, whose memory is fresh, are not the median; the worst one is named.
             count, interval = KEYFRAMES, KEYFRAME_INTERVAL[name]
             run = record(
                 folder / f"{name}{marks}.tape",
@@ -181,7 +184,7 @@ def t3(folder: Path) -> Iterator[Line]:
 
 
 def t4(folder: Path) -> Iterator[Line]:
-    """The log of changes."""
+    """The change log."""
     shares = {"S": 0.5, "M": 1 / 200, "G": 1 / 20}
     for name in WORKLOADS:
         run = record(folder / f"{name}.tape", name, mode="changes", blame="none")
@@ -201,7 +204,7 @@ def t4(folder: Path) -> Iterator[Line]:
 
 
 def bytes_a_tick(path: Path, name: str, **settings: Any) -> float:
-    """Of a tape with keyframes as they are by default, orders included."""
+    """Bytes per tick of a tape with default keyframes, inputs included."""
     world, random = workloads.make(name), np.random.Generator(np.random.PCG64(7))
     ticks = {"S": 6000, "M": 1200, "G": 1200, "L": 600}[name]
     with recorder.Recorder(path, world, **settings) as tape:
@@ -211,7 +214,7 @@ def bytes_a_tick(path: Path, name: str, **settings: Any) -> float:
 
 
 def t5(folder: Path) -> Iterator[Line]:
-    """Bytes a tick in mode events, keyframes as they are by default."""
+    """Bytes a tick in mode events, with default keyframes."""
     for name in WORKLOADS:
         size = bytes_a_tick(folder / f"{name}.tape", name)
         if name == "S":
@@ -247,7 +250,7 @@ def t6(folder: Path) -> Iterator[Line]:
 
 
 def step_back(folder: Path) -> Iterator[Line]:
-    """One tick back after a seek, beside a step."""
+    """One tick back after a seek, compared with a step."""
     for name in ("S", "M"):
         path = folder / f"{name}-events.tape"
         with recorder.Recorder(path, workloads.make(name)) as tape:
@@ -265,12 +268,12 @@ def step_back(folder: Path) -> Iterator[Line]:
 
 
 def t10(_: Path) -> Iterator[Line]:
-    """Importing, beside NumPy alone, in turns."""
+    """Importing, compared with NumPy alone, in turns."""
     programs = {
         "numpy": "import numpy",
         "recorder": "from recorder import Recorder",
-    }  # Names are imported when asked for.
-    # As for any user: with compiled modules that are kept. What is set here may say otherwise, and the first time counts not.
+    }  # Names are imported at first use.
+    # As for any user: with compiled modules on the disk. The environment may differ, and the first time does not count.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     found: dict[str, list[float]] = {name: [] for name in programs}
     for number in range(IMPORTS + 1):
@@ -311,7 +314,7 @@ def durability(folder: Path) -> Iterator[Line]:
 
 
 def t7(folder: Path) -> Iterator[Line]:
-    """What the writer's thread does to a tick that is busy with NumPy, and to memory."""
+    """The effect of the writer's thread on a tick that is busy with NumPy, and on memory."""
     rows = {row["way"]: row for row in figures_of("ticks.py", folder, "--only", "numpy-30")["figures"]}
     for statistic, key, limit in (("mean", "× mean alone", 1.15), ("p99", "× p99 alone", 2.0)):
         ratio, naive = rows["ours"][key], rows["naive thread"][key]
@@ -352,7 +355,7 @@ def extract(folder: Path) -> Iterator[Line]:
 
 
 def figures_of(program: str, folder: Path, *more: str) -> Any:
-    """The figures of another program."""
+    """Run another program and return its figures."""
     path = folder / "figures.json"
     subprocess.run([sys.executable, HERE / program, "--json", path, *more], check=True, stdout=subprocess.DEVNULL)
     return json.loads(path.read_text())
@@ -373,7 +376,7 @@ TARGETS: dict[str, Callable[[Path], Iterator[Line]]] = {
 
 
 def make_quick() -> None:
-    """Next to nothing is measured: to try this program."""
+    """Reduce the measurements to a minimum, to try this program."""
     global IMPORTS  # noqa: PLW0603 - one place decides, at the start
     TICKS.update({"S": 200, "M": 40, "G": 40, "L": 8})
     INTERVAL.update({"S": 20, "M": 4, "G": 4, "L": 2})
@@ -382,7 +385,7 @@ def make_quick() -> None:
 
 
 def measure(target: str, more: list[str]) -> list[Line]:
-    """In a process of its own, so that no target meets what another one has left in memory."""
+    """Measure a target in a separate process, where no other target has left anything in memory."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
         path = Path(name) / "lines.json"
         done = subprocess.run([sys.executable, __file__, "--alone", target, "--json", path, *more], check=False)
@@ -404,25 +407,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=TARGETS, default=list(TARGETS), help="T1 has T1b, too")
     parser.add_argument("--alone", choices=TARGETS, help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true", help="next to nothing, to try this program")
+    parser.add_argument("--quick", action="store_true", help="minimal measurements, to try this program")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
-    given = parser.parse_args()
-    if given.quick:
+    options = parser.parse_args()
+    if options.quick:
         make_quick()
-    if given.alone:
+    if options.alone:
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-            lines = list(TARGETS[given.alone](Path(folder)))
+            lines = list(TARGETS[options.alone](Path(folder)))
     else:
-        lines = [line for target in given.only for line in measure(target, ["--quick"] if given.quick else [])]
+        lines = [line for target in options.only for line in measure(target, ["--quick"] if options.quick else [])]
         show(lines)
-    if given.json:
-        given.json.write_text(json.dumps([attrs.asdict(line) for line in lines], indent=1) + "\n", encoding="utf-8")
-    if given.markdown:
+    if options.json:
+        options.json.write_text(json.dumps([attrs.asdict(line) for line in lines], indent=1) + "\n", encoding="utf-8")
+    if options.markdown:
         rows = [["", "what", "measured", "target", "met"], ["---"] * 5]
         rows += [[one.target, one.what, one.measured, one.limit, "yes" if one.met else "**no**"] for one in lines]
         facts = f"{tables.facts_line()}\n\n"
-        given.markdown.write_text(facts + "".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
+        options.markdown.write_text(facts + "".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The whole tick of a simulation, mean and p99, with and without the recorder: pure Python and NumPy, short and long.
+"""The complete tick of a simulation, mean and p99, with and without the recorder: pure Python and NumPy, short and long.
 
-Ways, each a process of its own, in turns: no recorder; this recorder; and the writer that a project would first write
-for itself, a thread that takes a dict for each tick from a queue.Queue and appends it as lz4.frame of MessagePack. What
-counts is that the writer's thread and the simulation share an interpreter: what holds it in the background makes the
-simulation wait, and a mean shows that where a median does not.
+There are three ways, each a separate process, in turns: no recorder; this recorder; and the writer that a project would
+write first, a thread that takes a dict for each tick from a queue.Queue and appends it as lz4.frame of MessagePack. The
+writer's thread and the simulation share an interpreter. A thread that holds it makes the simulation wait. The mean shows
+that, the median does not.
 
-The worlds have 32 KB of state: a step of NumPy calls on all of it, or of plain Python on part of it; so many of either
-that they take about 30 and 280 µs on this machine without a recorder.
+The worlds have 32 KB of state. A step makes NumPy calls on all of it, or runs plain Python on part of it, repeated until
+it takes about 30 or 280 µs on this machine without a recorder.
 
     python tools/bench/ticks.py [--only numpy-30 ...] [--quick] [--json FILE] [--markdown FILE] [--plot FOLDER]
 """
@@ -37,14 +37,14 @@ from sim import Field, Schema, State
 
 CELLS = 4096
 INTERVAL = 300
-COURSE = turns.Course(slice_ticks=1500, rounds=12, warm_up=1)
+PLAN = turns.TurnPlan(slice_ticks=1500, rounds=12, warm_up=1)
 CALIBRATE_TICKS = 300
 
 Row = dict[str, Any]
 
 
 class Busy:
-    """A world that repeats a piece of work so often in a step."""
+    """A world that repeats a piece of work in each step."""
 
     marks_writes = True
 
@@ -55,7 +55,7 @@ class Busy:
 
 
 class BusyNumpy(Busy):
-    """Additions of thousands of numbers, each a call that lets other threads run meanwhile."""
+    """Additions of thousands of numbers, each a call during which other threads can run."""
 
     def step(self, _: Any) -> None:
         """Add."""
@@ -78,7 +78,7 @@ class BusyPython(Busy):
 
 
 def repeats_for(kind: type[BusyNumpy | BusyPython], wanted_us: float) -> int:
-    """How often the work has to be repeated for a step to take about so long."""
+    """The number of repetitions with which a step takes about the given time."""
     repeats = 100
     world = kind(repeats)
     found = []
@@ -90,24 +90,24 @@ def repeats_for(kind: type[BusyNumpy | BusyPython], wanted_us: float) -> int:
 
 
 class Alone:
-    """Steps, and keeps nothing."""
+    """Steps without recording."""
 
     def __init__(self, folder: Path, world: Busy) -> None:
         self.folder, self.world, self.step_ns = folder, world, 0
-        self.given = workloads.many_orders(2000)
+        self.tick_inputs = workloads.many_orders(2000)
         self.open()
 
     def open(self) -> None:
         """Begin."""
 
     def is_keyframe(self, _: int) -> bool:
-        """The whole tick counts, whatever is in it."""
+        """The complete tick counts, with or without a keyframe."""
         return False
 
     def tick(self, tick: int) -> None:
         """A step."""
         step: Callable[[Any], Any] = self.world.step  # type: ignore[attr-defined]
-        step(self.given[tick % 2000])
+        step(self.tick_inputs[tick % 2000])
 
     def after(self, _: int) -> None:
         """Nothing."""
@@ -126,7 +126,7 @@ class Ours(Alone):
 
     def tick(self, tick: int) -> None:
         """The recorder steps."""
-        self.tape.step(self.given[tick % 2000])
+        self.tape.step(self.tick_inputs[tick % 2000])
 
     def finish(self) -> dict[str, Any]:
         """Seal."""
@@ -135,7 +135,7 @@ class Ours(Alone):
 
 
 class Naive(Alone):
-    """A dict a tick through a queue, and a thread that packs, compresses and writes each."""
+    """A dict for each tick in a queue, and a thread that packs, compresses and writes it."""
 
     def open(self) -> None:
         """Start the thread."""
@@ -152,7 +152,7 @@ class Naive(Alone):
         """Step, hash, and put."""
         super().tick(tick)
         arena = self.world.state.arena
-        item = {"tick": tick, "inputs": self.given[tick % 2000], "hash": xxhash.xxh3_64_intdigest(arena.data)}
+        item = {"tick": tick, "inputs": self.tick_inputs[tick % 2000], "hash": xxhash.xxh3_64_intdigest(arena.data)}
         if tick % INTERVAL == 0:
             item["state"] = arena.tobytes()
         self.queue.put(item)
@@ -175,15 +175,15 @@ WORLDS: dict[str, tuple[type[BusyNumpy | BusyPython], float]] = {
 
 
 def make_runner(folder: Path, *, way: str, world: str, repeats: int) -> turns.Runner:
-    """One of them, in its process."""
+    """Make one way, in its process."""
     return WAYS[way](folder, WORLDS[world][0](repeats))
 
 
-def measure(world: str, course: turns.Course) -> list[Row]:
-    """All ways on one world."""
+def measure(world: str, plan: turns.TurnPlan) -> list[Row]:
+    """Measure all ways on one world."""
     repeats = repeats_for(*WORLDS[world])
     makes = {way: partial(make_runner, way=way, world=world, repeats=repeats) for way in WAYS}
-    taken = turns.take_turns(makes, course, world)
+    taken = turns.take_turns(makes, plan, world)
     rows: list[Row] = []
     for way, one in taken.items():
         if one.problem:
@@ -206,7 +206,7 @@ def measure(world: str, course: turns.Course) -> list[Row]:
 
 
 def plot(rows: list[Row], folder: Path) -> None:
-    """A panel a world: mean and p99 of each way."""
+    """Draw a panel for each world: mean and p99 of each way."""
     plt = tables.pyplot()
     worlds = list(dict.fromkeys(row["world"] for row in rows))
     figure, axes = plt.subplots(len(worlds), 1, figsize=(7, 1.1 * len(worlds) + 0.8), squeeze=False)
@@ -217,9 +217,9 @@ def plot(rows: list[Row], folder: Path) -> None:
             axis.plot([row["mean, µs"], row["p99"]], [place, place], color=colour, lw=1.4)
             axis.plot([row["mean, µs"]], [place], "o", color=colour, ms=5)
             axis.plot([row["p99"]], [place], "|", color=colour, ms=9)
-            told = f"{row['mean, µs']:,.0f} · {row['p99']:,.0f}"
+            label = f"{row['mean, µs']:,.0f} · {row['p99']:,.0f}"
             right = max(row["mean, µs"], row["p99"])
-            axis.annotate(told, (right, place), (7, 0), textcoords="offset points", va="center", fontsize=7)
+            axis.annotate(label, (right, place), (7, 0), textcoords="offset points", va="center", fontsize=7)
         axis.set_yticks(range(len(chosen)), [row["way"] for row in chosen])
         axis.set_xscale("log")
         axis.set_ylim(-0.7, len(chosen) - 0.3)
@@ -238,17 +238,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=WORLDS, default=list(WORLDS))
     parser.add_argument("--quick", action="store_true", help="a quarter of the turns")
-    parser.add_argument("--slice", type=int, default=COURSE.slice_ticks, help="ticks of a turn")
+    parser.add_argument("--slice", type=int, default=PLAN.slice_ticks, help="ticks of a turn")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write the table to this file, too")
     parser.add_argument("--plot", type=Path, help="write a picture into this folder")
-    given = parser.parse_args()
-    rounds = COURSE.rounds // 4 if given.quick else COURSE.rounds
-    course = attrs.evolve(COURSE, rounds=rounds, slice_ticks=given.slice)
-    rows = [row for world in given.only for row in measure(world, course)]
-    tables.hand_out("the whole tick, step included", rows, given)
-    if given.plot:
-        plot(rows, given.plot)
+    options = parser.parse_args()
+    rounds = PLAN.rounds // 4 if options.quick else PLAN.rounds
+    plan = attrs.evolve(PLAN, rounds=rounds, slice_ticks=options.slice)
+    rows = [row for world in options.only for row in measure(world, plan)]
+    tables.hand_out("complete tick, step included", rows, options)
+    if options.plot:
+        plot(rows, options.plot)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Measure what it costs to know what changed: by marks, by a scan of the state, by the pages that the kernel saw written.
+"""Measure the cost of finding changes: by marks, by a scan of the state, by the pages that the kernel reports as written.
 
-Two tables. The first is of the workloads M, G and L: what a tick (mode "changes") and a keyframe cost the simulation's
-thread, the faults of its own writes included, which only pages bring. The second is of one field, of which a share of the
-pages is written in each tick, here and there or one after the other. All ways take turns in one process, so that a drift
-of the machine hits all alike; times on shared machines are noisy: compare within a line only.
+Prints two tables. The first is about the workloads M, G and L: the cost of a tick (mode "changes") and of a keyframe to
+the simulation's thread. With pages this includes the faults of its own writes. The second is about one field: a share of
+its pages is written in each tick, at random or one after the other. All ways take turns in one process: a drift
+of the machine affects all equally. Times on shared machines are noisy: compare only within a line.
 
     python tools/bench/tracking.py [--json FILE] [--size-mb 256] [--rounds 3] [--quick]
 """
@@ -43,7 +43,7 @@ WAYS: tuple[Way, ...] = ("marks", "scan", "pages")
 
 
 class Always(WatchCost):
-    """Finds every watch worth it, so that what it costs is seen."""
+    """Considers every watch worth its cost, in order to measure that cost."""
 
     def is_worth_it(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
         """Always."""
@@ -51,7 +51,7 @@ class Always(WatchCost):
 
 
 class Sheet:
-    """One field, of which a share of the pages is written in each tick."""
+    """One field. A share of its pages is written in each tick."""
 
     def __init__(self, size_mb: int, share: float, *, is_scattered: bool) -> None:
         self.marks_writes = False
@@ -62,7 +62,7 @@ class Sheet:
         self.written, self.is_scattered = max(1, round(share * self.page_count)), is_scattered
 
     def step(self, _: Any) -> None:
-        """Add one to a number in each of so many pages."""
+        """Add one to a number in each of the pages to write."""
         if self.is_scattered:
             pages = self.random.permutation(self.page_count)[: self.written]
         else:
@@ -72,14 +72,14 @@ class Sheet:
 
 @attrs.frozen
 class Line:
-    """What one way of knowing costs on one workload, in microseconds of the simulation's thread.
+    """The cost of one way of tracking on one workload, in microseconds of the simulation's thread.
 
     Attributes:
-        what: the workload, and what is measured of it.
-        way: of WAYS.
+        what: the workload and the measured operation.
+        way: one of WAYS.
         step_us: its own step, without tracking.
-        above_us: what its steps take more while it is tracked, from one question to the next: mostly faults.
-        asked_us: asking, copying what changed, starting again.
+        above_us: extra time of its steps while it is tracked, from one query to the next: mostly faults.
+        asked_us: time to query and copy the changes, and to start again.
     """
 
     what: str
@@ -90,24 +90,24 @@ class Line:
 
     @property
     def sum_us(self) -> float:
-        """All that tracking costs."""
+        """The total cost of tracking."""
         return self.above_us + self.asked_us
 
 
 def timed(act: Callable[..., Any], *arguments: Any) -> float:
-    """Microseconds of the processor that a call takes; what others do meanwhile is not in it."""
+    """Processor time of a call in microseconds, without that of other threads."""
     start_ns = time.thread_time_ns()
     act(*arguments)
     return (time.thread_time_ns() - start_ns) / 1000
 
 
 def median(values: list[float]) -> float:
-    """Of what was measured."""
+    """The median of the measurements."""
     return float(np.median(values))
 
 
 def ticks(what: str, world: Any, *, count: int, rounds: int, always: bool) -> Iterator[Line]:
-    """What it costs to know what each tick changed. always: pages are watched, worth it or not."""
+    """Measure the cost of finding each tick's changes. always: watch pages even if that is not worth it."""
     ways: list[Way] = [way for way in WAYS if way != "marks" or not isinstance(world, Sheet)]
     steps: dict[str, list[float]] = {way: [] for way in ("none", *ways)}
     asked: dict[str, list[float]] = {way: [] for way in ways}
@@ -121,7 +121,7 @@ def ticks(what: str, world: Any, *, count: int, rounds: int, always: bool) -> It
                 source._watch_cost = Always()  # noqa: SLF001 - there is no other way to see it
             for tick in range(count):
                 step_us, ask_us = timed(world.step, None), timed(source.take, world.state)
-                if tick >= count // 3:  # By then it knows whether it is worth it.
+                if tick >= count // 3:  # By then it has decided if it is worth it.
                     steps[way].append(step_us)
                     asked[way].append(ask_us)
             source.close()
@@ -131,14 +131,14 @@ def ticks(what: str, world: Any, *, count: int, rounds: int, always: bool) -> It
 
 
 def fault_us(world: Any, *, count: int, rounds: int) -> float:
-    """What the first write to a page costs: of steps whose pages are all protected before, in turns with others."""
+    """Measure the cost of the first write to a page: steps after all pages were protected, in turns with others."""
     reader = PageReader.open(world.state.arena)
     assert reader is not None
     bare, watched, pages = [], [], []
     for _ in range(rounds):
         bare += [
             timed(world.step, None) for _ in range(count)
-        ]  # All pages written in a tick are so from the second on.
+        ]  # From the second tick on, all pages are written in a tick.
         for _ in range(count):
             reader.take()
             watched.append(timed(world.step, None))
@@ -149,10 +149,10 @@ def fault_us(world: Any, *, count: int, rounds: int) -> float:
 
 
 def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[Line]:
-    """What it costs to know and copy what changed for keyframes, one in FULL_EVERY of them full.
+    """Measure the cost of finding and copying changes for keyframes, one in FULL_EVERY of them full.
 
-    The faults, of which there is one a page from one full keyframe to the next, are counted: they are too few among
-    thousands of steps to be seen in their times.
+    There is one fault per page from one full keyframe to the next. They are counted: among thousands of steps they are
+    too few to show in the times.
     """
     buffers, each_us = BufferPool(), fault_us(world, count=20, rounds=rounds)
     deltas: dict[str, list[float]] = {way: [] for way in WAYS}
@@ -172,7 +172,7 @@ def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[
                 written = reader.look() if reader is not None and is_full else None
                 pages = float(len(written)) if written is not None else pages
                 put_us = timed(put, world.state, source, buffers, is_full)
-                if turn:  # In the first one memory is had that is used again from then on.
+                if turn:  # The first one allocates the memory that all others reuse.
                     (fulls if is_full else deltas)[way].append(put_us)
             if reader is not None:
                 reader.close()
@@ -186,7 +186,7 @@ def keyframes(name: str, world: Any, *, rounds: int, interval: int) -> Iterator[
 
 
 def put(state: State, source: ChangeSource, buffers: BufferPool, full: bool) -> None:  # noqa: FBT001 - timed gives no names
-    """What recorder.session.keyframe_policy does on the simulation's thread; the memory is given back at once."""
+    """Do the work of recorder.session.keyframe_policy on the simulation's thread, and free the memory at once."""
     if full and source.needs_baseline:
         memory = buffers.take(state.layout.size_bytes)
         copy_side_by_side([(memory, state.arena)])

@@ -1,7 +1,7 @@
-"""Ways of doing the same work, each in a process of its own, that take turns: a slice of ticks each, round after round.
+"""Ways of doing the same work, each in a separate process, that take turns: a slice of ticks each, round after round.
 
-What else the machine does, and how fast it is just now, meets all of them alike; and none meets what another one has
-left in memory, or its threads. A turn ends when the process is at rest, so no process works during the turn of another.
+Other load on the machine, and its speed at the moment, affect all of them equally. No way is affected by another's memory
+or threads. A turn ends when the process is at rest: no process works during the turn of another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Runner(Protocol):
     """One way, in its process.
 
     Attributes:
-        step_ns: what the simulation's own step took in the last tick.
+        step_ns: duration of the simulation's own step in the last tick.
     """
 
     step_ns: int
@@ -37,13 +37,13 @@ class Runner(Protocol):
         """Step and record."""
 
     def after(self, tick: int) -> None:
-        """Do what the tick calls for but is not measured."""
+        """Do the unmeasured work of the tick."""
 
     def is_keyframe(self, tick: int) -> bool:
-        """Whether the state was written then."""
+        """True if the state was written in that tick."""
 
     def finish(self) -> dict[str, Any]:
-        """Close everything; more figures, for the table."""
+        """Close everything; return further figures for the table."""
 
 
 Make = Callable[[Path], Runner]
@@ -51,15 +51,15 @@ Make = Callable[[Path], Runner]
 
 @attrs.define
 class Taken:
-    """What one way cost.
+    """The costs of one way.
 
     Attributes:
-        beyond_us: of each tick without a keyframe, beyond the step.
-        keyframe_us: of those with one.
-        whole_us: of each tick, the step included.
-        ticks: that were run, those for warming up included.
-        figures: from finish.
-        problem: why it failed, else empty.
+        beyond_us: cost beyond the step of each tick without a keyframe.
+        keyframe_us: cost beyond the step of each tick with one.
+        whole_us: cost of each tick, including the step.
+        ticks: number of ticks, including those for warming up.
+        figures: the result of finish.
+        problem: the reason of a failure, else empty.
     """
 
     beyond_us: list[float] = attrs.field(factory=list)
@@ -71,14 +71,14 @@ class Taken:
 
 
 @attrs.frozen
-class Course:
-    """How turns are taken.
+class TurnPlan:
+    """The rules for turns.
 
     Attributes:
-        slice_ticks: of one turn, at most.
-        slice_s: a turn ends after that, too: slow ways have fewer ticks, but their full share of the time.
-        rounds: how often each has its turn.
-        warm_up: so many rounds more, before, do not count: first touches of memory and files are not what a run costs.
+        slice_ticks: most ticks of one turn.
+        slice_s: most seconds of one turn: slow ways have fewer ticks, but their full share of the time.
+        rounds: number of turns of each way.
+        warm_up: further rounds before these that do not count: they pay for first accesses to memory and files.
         bytes_max: a way whose files are larger than that stops.
     """
 
@@ -89,29 +89,29 @@ class Course:
     bytes_max: int = 2 << 30
 
 
-def take_turns(makes: Mapping[str, Make], course: Course, title: str, *, seed: int = 1) -> dict[str, Taken]:
-    """Let all of them run; a way that fails is told by its problem."""
+def take_turns(makes: Mapping[str, Make], plan: TurnPlan, title: str, *, seed: int = 1) -> dict[str, Taken]:
+    """Run all ways; a failed way has a problem in its result."""
     context = multiprocessing.get_context("spawn")
     order = random.Random(seed)
     taken = {name: Taken() for name in makes}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, _progress() as progress:
-        bar = progress.add_task(title, total=len(makes) * (course.rounds + course.warm_up + 1))
+        bar = progress.add_task(title, total=len(makes) * (plan.rounds + plan.warm_up + 1))
         children = {}
         for number, (name, make) in enumerate(makes.items()):
             ours, theirs = context.Pipe()
             place = Path(folder) / str(number)
             place.mkdir()
-            process = context.Process(target=_serve, args=(theirs, make, place, course), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, make, place, plan), daemon=True)
             process.start()
             theirs.close()
             children[name] = (process, ours)
         for name, (_, pipe) in children.items():
             _hear(pipe, taken[name])
-        for number in range(course.rounds + course.warm_up):
+        for number in range(plan.rounds + plan.warm_up):
             names = list(children)
             order.shuffle(names)
             for name in names:
-                _let_run(children[name][1], taken[name], counts=number >= course.warm_up)
+                _let_run(children[name][1], taken[name], counts=number >= plan.warm_up)
                 progress.advance(bar)
         for name, (process, pipe) in children.items():
             if not taken[name].problem:
@@ -131,52 +131,52 @@ def _let_run(pipe: Connection, taken: Taken, *, counts: bool) -> None:
     if taken.problem:
         return
     pipe.send(True)
-    told = _hear(pipe, taken)
-    if not told:
+    report = _hear(pipe, taken)
+    if not report:
         return
-    taken.ticks += len(told["whole_us"])
+    taken.ticks += len(report["whole_us"])
     if counts:
-        taken.beyond_us += told["beyond_us"]
-        taken.keyframe_us += told["keyframe_us"]
-        taken.whole_us += told["whole_us"]
+        taken.beyond_us += report["beyond_us"]
+        taken.keyframe_us += report["keyframe_us"]
+        taken.whole_us += report["whole_us"]
 
 
 def _hear(pipe: Connection, taken: Taken) -> dict[str, Any]:
     try:
-        told: dict[str, Any] = pipe.recv()
+        report: dict[str, Any] = pipe.recv()
     except EOFError:
-        told = {"problem": "its process ended"}
-    taken.problem = told.pop("problem", "")
-    return told
+        report = {"problem": "its process ended"}
+    taken.problem = report.pop("problem", "")
+    return report
 
 
 # --- in the child
 
 
-def _serve(pipe: Connection, make: Make, folder: Path, course: Course) -> None:
+def _serve(pipe: Connection, make: Make, folder: Path, plan: TurnPlan) -> None:
     try:
         before = rss_bytes()
         runner, tick = make(folder), 0
         pipe.send({})
         while pipe.recv():
-            told: dict[str, list[float]] = {"beyond_us": [], "keyframe_us": [], "whole_us": []}
-            if folder_bytes(folder) <= course.bytes_max:
-                tick = _run_slice(runner, tick, course, told)
+            report: dict[str, list[float]] = {"beyond_us": [], "keyframe_us": [], "whole_us": []}
+            if folder_bytes(folder) <= plan.bytes_max:
+                tick = _run_slice(runner, tick, plan, report)
                 rest()
-            pipe.send(told)
+            pipe.send(report)
         start = time.perf_counter()
         figures = runner.finish()
         figures.setdefault("close_s", time.perf_counter() - start)
         pipe.send(figures | {"before_bytes": before})
-    except BaseException as error:  # noqa: BLE001 - told in the table, by the name of the way
+    except BaseException as error:  # noqa: BLE001 - reported in the table, by the name of the way
         traceback.print_exc()
         pipe.send({"problem": f"{type(error).__name__}: {error}"})
 
 
-def _run_slice(runner: Runner, tick: int, course: Course, told: dict[str, list[float]]) -> int:
-    deadline = time.perf_counter_ns() + int(course.slice_s * 1e9)
-    beyond, keyframes, whole = told["beyond_us"], told["keyframe_us"], told["whole_us"]
-    for _ in range(course.slice_ticks):
+def _run_slice(runner: Runner, tick: int, plan: TurnPlan, report: dict[str, list[float]]) -> int:
+    deadline = time.perf_counter_ns() + int(plan.slice_s * 1e9)
+    beyond, keyframes, whole = report["beyond_us"], report["keyframe_us"], report["whole_us"]
+    for _ in range(plan.slice_ticks):
         tick += 1
         start = time.perf_counter_ns()
         runner.tick(tick)
@@ -190,7 +190,7 @@ def _run_slice(runner: Runner, tick: int, course: Course, told: dict[str, list[f
 
 
 def rest() -> None:
-    """Wait until the other threads of this process have nothing more to do."""
+    """Wait until the other threads of this process are idle."""
     deadline = time.monotonic() + REST_S_MAX
     while time.monotonic() < deadline:
         used_s = time.process_time()
@@ -200,7 +200,7 @@ def rest() -> None:
 
 
 def rss_bytes(what: str = "VmRSS") -> int:
-    """Memory of this process; "VmHWM" is the most that it ever had. 0 where the system does not tell."""
+    """Memory of this process; "VmHWM" is its maximum so far. 0 if the system does not report it."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -209,5 +209,5 @@ def rss_bytes(what: str = "VmRSS") -> int:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Of all files in it."""
+    """Total size of all files in a folder."""
     return sum((Path(at) / name).stat().st_size for at, _, names in os.walk(folder) for name in names)

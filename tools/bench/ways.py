@@ -1,8 +1,8 @@
-"""Ways of keeping a run: this recorder and its peers, each as its own documentation would have it, with its defaults.
+"""Ways of storing a run: this recorder and its peers, each as its own documentation recommends, with its defaults.
 
-A way gets the inputs of each tick and, every tick or every 300, the whole state; it is asked for its files, and for
-states at random, which must be those that were. Figures for Minari and rebound's archive, which record only what they
-know, stand beside ours on worlds of their kind: see own_worlds.py.
+A way gets the inputs of each tick and, every tick or every 300, the complete state. Then its files are measured, and
+random states are read and compared with the original ones. Minari and rebound's archive record only one kind of world:
+own_worlds.py compares them on worlds of that kind.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ import xxhash
 import recorder
 import replayer
 
-INTERVAL = 300  # Between keyframes, where not every tick has its state.
+INTERVAL = 300  # Between keyframes, if not every tick has its state.
 READS = 30
-DISTINCT_ORDERS = 8000  # More than any run has ticks: what repeats would be compressed away.
-FIRST_SAMPLES, SAMPLE_SHARE = 8, 0.1  # Of which ticks the state's hash is kept, to try what is read.
+DISTINCT_ORDERS = 8000  # More than the ticks of any run: repeated inputs would be compressed away.
+FIRST_SAMPLES, SAMPLE_SHARE = 8, 0.1  # The ticks whose state hash is stored, to check the states that are read.
 
 
 def hash_of_fields(fields: Any) -> int:
-    """Of the bytes of arrays by name, in their order."""
+    """The hash of the bytes of all arrays, in their order."""
     digest = xxhash.xxh3_64()
     for name in fields:
         digest.update(np.ascontiguousarray(fields[name]).data)
@@ -47,19 +47,19 @@ def hash_of_fields(fields: Any) -> int:
 
 
 class Way:
-    """Steps a workload and keeps it. A subclass says how; read gives the state's bytes, or its fields by name.
+    """Steps a workload and stores it, in a subclass. read returns the state's bytes, or its fields by name.
 
     Attributes:
-        every: from one state to the next.
-        step_ns: of the last step.
+        every: ticks from one stored state to the next.
+        step_ns: duration of the last step.
     """
 
-    needs = ""  # The package; one that is not installed is named in the table.
+    needs = ""  # The package; a missing one is named in the table.
 
     def __init__(self, folder: Path, workload: str, every: int) -> None:
         self.folder, self.workload, self.every = folder, workload, every
         self.world = workloads.make(workload)
-        self.given = workloads.many_orders(DISTINCT_ORDERS)
+        self.tick_inputs = workloads.many_orders(DISTINCT_ORDERS)
         self.step_ns = 0
         self._hashes: dict[int, tuple[int, int]] = {}
         self.open()
@@ -68,22 +68,22 @@ class Way:
         """Begin."""
 
     def put(self, tick: int, inputs: Any, state: Any) -> None:
-        """Keep a tick; state is None where it is not to be kept."""
+        """Store a tick; state is None if it is not stored."""
 
     def close(self) -> None:
         """End."""
 
     def reader(self) -> Callable[[int], Any] | None:
-        """What reads the state of a tick from the closed files; None if there is no way to."""
+        """Return a function that reads the state of a tick from the closed files; None if there is none."""
         return None
 
     def is_keyframe(self, tick: int) -> bool:
-        """Whether the state was kept then, and not each tick."""
+        """True if the state was stored in that tick, and not in each tick."""
         return self.every > 1 and tick % self.every == 0
 
     def tick(self, tick: int) -> None:
-        """Step and keep."""
-        inputs = self.given[tick % len(self.given)]
+        """Step and store."""
+        inputs = self.tick_inputs[tick % len(self.tick_inputs)]
         start = time.perf_counter_ns()
         self.world.step(inputs)
         self.step_ns = time.perf_counter_ns() - start
@@ -131,7 +131,7 @@ class Way:
 
 
 class Alone(Way):
-    """Nothing is kept: what a measured tick costs by itself."""
+    """Stores nothing: the cost of measuring a tick."""
 
 
 class Floor(Way):
@@ -157,12 +157,12 @@ class Floor(Way):
             np.copyto(self.copy, state.arena)
 
     def finish(self) -> dict[str, Any]:
-        """The ring is overwritten: its size is no figure, and there is nothing to read."""
+        """The ring is overwritten: its size is not a figure, and nothing can be read."""
         return super().finish() | {"size_bytes": None}
 
 
 class Ours(Way):
-    """This recorder: mode "changes" where each tick's state is wanted, else "events"."""
+    """This recorder: mode "changes" if each tick's state is stored, else "events"."""
 
     def open(self) -> None:
         """Begin a tape."""
@@ -173,7 +173,7 @@ class Ours(Way):
 
     def tick(self, tick: int) -> None:
         """The recorder steps."""
-        self.tape.step(self.given[tick % len(self.given)])
+        self.tape.step(self.tick_inputs[tick % len(self.tick_inputs)])
         self.step_ns = self.timed.step_ns
 
     def is_keyframe(self, tick: int) -> bool:
@@ -256,12 +256,12 @@ class McapLz4(Mcap):
 
 
 class Lmdb(Records):
-    """LMDB, a transaction a tick, not synced: what was recorded survives kill -9. States by lz4.frame."""
+    """LMDB, a transaction a tick, not synced: recorded data survives kill -9. States by lz4.frame."""
 
     needs = "lmdb"
 
     def open(self) -> None:
-        """Room for what the turns allow."""
+        """Reserve as much space as the turns allow."""
         import lmdb  # noqa: PLC0415
 
         self.lmdb: Any = lmdb
@@ -281,7 +281,7 @@ class Lmdb(Records):
         self.database.close()
 
     def finish(self) -> dict[str, Any]:
-        """The file has holes: what it takes on the disk counts."""
+        """The file has holes: its size on the disk counts."""
         figures = super().finish()
         return figures | {"size_bytes": sum(one.stat().st_blocks * 512 for one in self.folder.iterdir())}
 
@@ -337,7 +337,7 @@ class Sqlite(Records):
 
 
 class PickleLz4(Way):
-    """pickle and lz4.frame into one file, as a project would write it for itself; a list of places in memory."""
+    """pickle and lz4.frame into one file, as a project would write it first; a list of offsets in memory."""
 
     def open(self) -> None:
         """One file."""
@@ -621,7 +621,7 @@ class Known:
 
     Attributes:
         kind: the class.
-        workloads: on which it is measured each 300 ticks, and each tick, in this order.
+        workloads: those with a state every 300 ticks, and those with a state each tick.
     """
 
     kind: type[Way]
@@ -648,11 +648,11 @@ WAYS = {
 
 
 def missing(known: Known) -> str:
-    """The package that a way needs and that is not there, else empty."""
+    """The name of a missing package that a way needs, else empty."""
     needs = known.kind.needs
     return needs if needs and importlib.util.find_spec(needs) is None else ""
 
 
 def make_way(folder: Path, *, kind: type[Way], workload: str, every: int) -> Way:
-    """One way, in its process."""
+    """Make one way, in its process."""
     return kind(folder, workload, every)

@@ -1,10 +1,9 @@
-"""The shared workloads S, M, L and G as simulations: many entities, or a grid, of which some change at each tick.
+"""The shared workloads S, M, L and G as simulations: many entities, or a grid. Some of them change at each tick.
 
-S is 500 entities (33 KB) of which a tenth change a tick, M is 100,000 (6.5 MB) of which a hundredth do, L is 4.1 million
-(268 MB) of which a thousandth do. Nine in ten of the changed ones come from a hot pool of twice their number. G is six
-layers of 512 × 512 cells (12.6 MB), of which discs that drift about change a twentieth. 5 to 20 small orders come in a
-tick. The random
-generator's state lies in the state, so that the workloads can be replayed.
+S has 500 entities (33 KB), and a tenth of them change a tick. M has 100,000 (6.5 MB), and a hundredth change. L has 4.1
+million (268 MB), and a thousandth change. Nine in ten of the changed entities come from a hot pool of twice their number.
+G has six layers of 512 × 512 cells (12.6 MB); drifting discs change a twentieth of them. A tick has 5 to 20 small inputs.
+The random generator's state is in the state, so the workloads can be replayed.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class Entities(KeepsRandom):
         state["target"][:], state["alive"][:] = random.integers(-1, n, n), random.random(n) < 0.97
         state["heat"][:], state["angle"][:] = random.random(n) * 20, random.random(n) * 6.28
 
-    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the inputs are recorded; the workload does not read them
         """Move some entities, and change one more number of each."""
         random, state = self.random, self.state
         often = max(1, int(self.changed * 0.9))
@@ -124,7 +123,7 @@ class Grid(KeepsRandom):
         self.disc = rows * rows + columns * columns <= DISC_RADIUS**2
         self._keep_random()
 
-    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the orders are recorded; the workload does not read them
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - the inputs are recorded; the workload does not read them
         """Let the discs drift, and change three layers under them."""
         random, state, radius = self.random, self.state, DISC_RADIUS
         drift = random.integers(-2, 3, state["places"].shape)
@@ -151,7 +150,7 @@ def make(name: str, *, marks_writes: bool = True) -> Any:
 
 
 class Timed:
-    """A simulation whose own time is known after each step, so that the rest can be told from it."""
+    """A simulation that measures its own step, to separate it from the rest of a tick."""
 
     def __init__(self, inner: Any) -> None:
         self.inner, self.state = inner, inner.state
@@ -159,19 +158,19 @@ class Timed:
         self.step_ns = 0
 
     def step(self, inputs: Any) -> None:
-        """Step and keep the time."""
+        """Step and store its duration."""
         start = time.perf_counter_ns()
         self.inner.step(inputs)
         self.step_ns = time.perf_counter_ns() - start
 
 
 def orders(random: np.random.Generator) -> list[list[int]]:
-    """The inputs of one tick: 5 to 20 orders of [kind, actor, target, x, y]."""
+    """The inputs of one tick: 5 to 20 commands of [kind, actor, target, x, y]."""
     made: list[list[int]] = random.integers(0, 1000, (int(random.integers(5, 21)), 5)).tolist()
     return made
 
 
 def many_orders(count: int = 500) -> list[list[list[int]]]:
-    """The inputs of so many ticks, the same for everybody."""
+    """The inputs of many ticks, the same for all ways."""
     random = np.random.Generator(np.random.PCG64(7))
     return [orders(random) for _ in range(count)]

@@ -1,7 +1,7 @@
-"""Fuzz the reader, guided by coverage, with a mutator that mends all checksums (promise P13).
+"""Fuzz the reader, guided by coverage, with a mutator that corrects all checksums (promise P13).
 
-Without mending, every change ends at a checksum and the code behind it is never reached. Whatever the bytes, reading
-must end in a RecordingError or in data; any other exception, more than a gigabyte of memory or more than twenty seconds
+Without the correction, every change would fail at a checksum, and the code after it would never run. Reading any bytes
+must end in a RecordingError or in data. Any other exception, more than a gigabyte of memory or more than twenty seconds
 for a few kilobytes is a defect: the input is kept in a file and the exit code is 1.
 
     pip install --group fuzz
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "support"))  # The mutator and the small worlds are the tests'.
+sys.path.insert(0, str(ROOT / "tests" / "support"))  # The mutator and the small worlds are part of the tests.
 
 RSS_LIMIT_MIB = 1024
 ALLOCATION_LIMIT_MIB = 256
@@ -29,7 +29,7 @@ INPUT_BYTES_MAX = 4096  # Choices, not tapes: enough for dozens of them.
 
 
 def make_bases(folder: Path) -> list[tuple[list[bytes], bytes]]:
-    """Sound tapes to be changed, each as its segments and its journal."""
+    """Intact tapes for the mutator, each as its segments and its journal."""
     from small_worlds import Herd, Saved, record  # noqa: PLC0415 - after the fuzzer has prepared the imports
 
     record(folder / "herd.tape", Herd(1), [None] * 40, keyframe_interval_ticks=6, full_every=3, deterministic=True)
@@ -44,7 +44,7 @@ def make_bases(folder: Path) -> list[tuple[list[bytes], bytes]]:
 
 
 def make_journal(tape: bytes) -> bytes:
-    """A journal with some frames behind the last tick of the tape."""
+    """A journal with some frames after the last tick of the tape."""
     import google_crc32c  # noqa: PLC0415
 
     from recorder.format.blocks import journal_bytes as journal  # noqa: PLC0415
@@ -64,7 +64,7 @@ def make_journal(tape: bytes) -> bytes:
 
 
 def fuzz(arguments: Sequence[str]) -> None:
-    """The fuzzer itself, in a process of its own; does not return."""
+    """Run the fuzzer in this separate process; does not return."""
     import atheris  # noqa: PLC0415 - only needed here
 
     with atheris.instrument_imports(include=["recorder.format", "sim.kernel.schema"]):
@@ -72,7 +72,7 @@ def fuzz(arguments: Sequence[str]) -> None:
         from oracle.mending_mutator import mutate_journal, mutate_tape  # noqa: PLC0415
 
     class Provided:
-        """Choices that the fuzzer makes."""
+        """Choices made by the fuzzer."""
 
         def __init__(self, data: bytes) -> None:
             self._provider: Any = atheris.FuzzedDataProvider(data)
@@ -104,15 +104,15 @@ def fuzz(arguments: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Run the fuzzer for a while and say what came of it."""
+    """Run the fuzzer for the given time and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--again", type=Path, help="a kept input")
-    given = parser.parse_args()
+    parser.add_argument("--again", type=Path, help="run a kept input again")
+    arguments = parser.parse_args()
     options = [
-        f"-max_total_time={round(given.minutes * 60)}",
-        f"-seed={given.seed}",
+        f"-max_total_time={round(arguments.minutes * 60)}",
+        f"-seed={arguments.seed}",
         f"-rss_limit_mb={RSS_LIMIT_MIB}",
         f"-malloc_limit_mb={ALLOCATION_LIMIT_MIB}",
         f"-timeout={SECONDS_FOR_ONE}",
@@ -120,8 +120,8 @@ def main() -> int:
         "-len_control=0",  # Long inputs from the start: one byte is hardly a choice.
         "-print_final_stats=1",
     ]
-    if given.again:
-        options = [str(given.again), *options[2:]]
+    if arguments.again:
+        options = [str(arguments.again), *options[2:]]
     with subprocess.Popen(
         [sys.executable, __file__, "--fuzz-process", *options], stderr=subprocess.PIPE, text=True
     ) as process:
@@ -132,10 +132,10 @@ def main() -> int:
                 covered = line.split("cov:")[1].split()[0]
             if "number_of_executed_units" in line:
                 units = line.split(":")[-1].strip()
-            if given.again or not line.startswith("#") or "pulse" in line:
+            if arguments.again or not line.startswith("#") or "pulse" in line:
                 print(line, end="", flush=True)
     print(
-        f"{units} tapes read in {given.minutes:g} minutes, {covered} branches covered, seed {given.seed}: "
+        f"{units} tapes read in {arguments.minutes:g} minutes, {covered} branches covered, seed {arguments.seed}: "
         f"{'no defect' if process.returncode == 0 else 'DEFECT, see above'}"
     )
     return 0 if process.returncode == 0 else 1

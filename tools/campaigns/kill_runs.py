@@ -1,9 +1,9 @@
-"""Kill processes while they record, at random times, and count what was acknowledged to them and is lost (promise P10).
+"""Kill processes while they record, at random times, and count acknowledged ticks that are lost (promise P10).
 
-Each run records a random simulation with random settings in a process of its own, which says through a pipe for which
-ticks ``step`` has returned. It is killed by the signal that cannot be caught; its tape is read; half of the runs are
-resumed and killed up to three times more. At the end each tape is resumed once more, and all of its hashes are compared
-with those of a run that nobody recorded and nobody killed.
+Each run records a random simulation with random settings in a separate process. The process reports through a pipe for
+which ticks ``step`` has returned. It is killed by the signal that cannot be caught, and its tape is read. Half of the runs
+are resumed and killed up to three times more. At the end each tape is resumed once more, and all of its hashes are
+compared with those of a run without recorder and kills.
 
     python tools/campaigns/kill_runs.py [--runs N] [--seed N] [--durability tick|block|none]
 
@@ -40,7 +40,7 @@ from sim.scenario.scenario_file import load_scenario
 TICK_BYTES = 8
 START_TIMEOUT_S = 60.0
 KILL_AFTER_S = 0.4  # At most, from the first acknowledged tick on; ticks take 20 µs to some milliseconds.
-AT_ONCE = 0.2  # So many of the kills come as soon as there is a file: in the midst of its creation.
+AT_ONCE = 0.2  # The share of kills that come as soon as there is a file, during its creation.
 DEATHS_MAX = 4
 
 Inputs = Callable[[int], Any]
@@ -54,7 +54,7 @@ class Walkers:
         RandomStream.seed(self.state["rng"], 1)
 
     def step(self, inputs: list[int]) -> None:
-        """Walk; push one."""
+        """Move all walkers; push one."""
         draws = RandomStream(self.state["rng"])
         for name in ("x", "y"):
             self.state[name][:] += draws.integers(-1, 2, 500)
@@ -70,7 +70,7 @@ class Herd:
         self.state = State(Schema(Field("tick", "i8"), Table("animals", Field("age", "i4"), capacity=2)))
 
     def step(self, inputs: list[int]) -> None:
-        """Age, be born, and die by the dozen."""
+        """Age the animals, add some, and remove many if there are too many."""
         state = self.state
         state.set("tick", 0, int(state["tick"]) + 1)
         state.add_rows("animals", inputs[0] % 7)
@@ -80,27 +80,27 @@ class Herd:
 
 
 class Saved:
-    """In the save/load form: a total and a blob whose length changes."""
+    """A simulation in the save/load form: a total and a blob whose length changes."""
 
     def __init__(self) -> None:
         self.total, self.trail = 0, b""
 
     def step(self, inputs: list[int]) -> None:
-        """Add up, keep a trail."""
+        """Add to the total and to the trail."""
         self.total += inputs[1]
         self.trail = (self.trail + bytes([inputs[0] % 256]))[-(self.total % 300) or None :]
 
     def save(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the complete state."""
         return {"total": np.int64(self.total), "trail": self.trail}
 
     def load(self, saved: dict[str, Any]) -> None:
-        """All of it."""
+        """Replace the complete state."""
         self.total, self.trail = int(saved["total"]), saved["trail"]
 
 
 def simulation_of(name: str) -> tuple[Any, Inputs]:
-    """A fresh simulation and its inputs by tick; the same in each process."""
+    """Make a fresh simulation and its inputs by tick; both are the same in each process."""
     if name == "meadow":
         scenario = load_scenario("quiet-meadow")
         return scenario.world.make(scenario.config), scenario.world.inputs(scenario.config)
@@ -109,36 +109,36 @@ def simulation_of(name: str) -> tuple[Any, Inputs]:
 
 
 class Truth:
-    """The hashes of runs that nobody records, as far as they were asked for."""
+    """The hashes of runs without a recorder, computed up to the last requested tick."""
 
     def __init__(self) -> None:
         self._runs: dict[str, tuple[Simulation, Inputs, list[int]]] = {}
 
     def hashes(self, name: str, last_tick: int) -> list[int]:
-        """By tick, from 0 on."""
+        """Return the hashes by tick, from 0 on."""
         if name not in self._runs:
             made, inputs_at = simulation_of(name)
             simulation = as_simulation(made)
             self._runs[name] = (simulation, inputs_at, [simulation.state.hash()])
-        simulation, inputs_at, known = self._runs[name]
-        while len(known) <= last_tick:
-            simulation.step(inputs_at(len(known)))
-            known.append(simulation.state.hash())
-        return known
+        simulation, inputs_at, hashes = self._runs[name]
+        while len(hashes) <= last_tick:
+            simulation.step(inputs_at(len(hashes)))
+            hashes.append(simulation.state.hash())
+        return hashes
 
 
 @attrs.define
 class Counts:
-    """What came of all kills.
+    """The results of all kills.
 
     Attributes:
         kills: processes killed.
-        empty: killed before there was a keyframe, and before anything was acknowledged.
-        acknowledged, recovered: ticks, over all kills; of those acknowledged, how many could be read.
+        empty: processes killed before their first keyframe and before their first acknowledged tick.
+        acknowledged, recovered: acknowledged ticks over all kills, and how many of them could be read.
         worst: most ticks lost by one kill.
-        from_journal: ticks that were in the journal alone.
+        from_journal: ticks that were only in the journal.
         torn: tapes with a half-written tail.
-        wrong: descriptions of what must not be.
+        wrong: descriptions of broken promises.
     """
 
     kills: int = 0
@@ -151,10 +151,10 @@ class Counts:
     wrong: list[str] = attrs.field(factory=list)
 
     def add(self, path: Path, before: int, acknowledged: int, label: str) -> bool:
-        """Look at the tape of a killed process, which had before ticks; whether it can be gone on with."""
+        """Read the tape of a killed process. Return True if it can be resumed. before: its last tick when it began."""
         self.kills += 1
-        told = max(0, acknowledged - before)
-        self.acknowledged += told
+        new_ticks = max(0, acknowledged - before)
+        self.acknowledged += new_ticks
         try:
             with Tape(path) as tape:
                 last_tick = tape.last_tick
@@ -165,11 +165,11 @@ class Counts:
         except (FileNotFoundError, recorder.RecordingError) as error:
             if not isinstance(error, FileNotFoundError | recorder.UnreadableError | recorder.MissingTickError):
                 self.wrong.append(f"{label}: {error}")
-            self.empty += not told
-            self.worst = max(self.worst, told)
+            self.empty += not new_ticks
+            self.worst = max(self.worst, new_ticks)
             return False
-        lost = min(told, max(0, acknowledged - last_tick))
-        self.recovered += told - lost
+        lost = min(new_ticks, max(0, acknowledged - last_tick))
+        self.recovered += new_ticks - lost
         self.worst = max(self.worst, lost)
         return True
 
@@ -189,7 +189,7 @@ def random_settings(chance: random.Random, durability: str) -> dict[str, Any]:
 
 
 def record_until_killed(path: Path, name: str, settings: dict[str, Any]) -> None:
-    """The whole life of a process that is killed: record, or go on, and acknowledge each tick."""
+    """The main function of a process that is killed: record or resume, and acknowledge each tick."""
     made, inputs_at = simulation_of(name)
     tape = recorder.resume(path, made) if path.exists() else recorder.Recorder(path, made, **settings)
     while True:
@@ -199,7 +199,7 @@ def record_until_killed(path: Path, name: str, settings: dict[str, Any]) -> None
 
 
 def run_and_kill(path: Path, name: str, settings: dict[str, Any], chance: random.Random) -> int:
-    """Start such a process and kill it; the last tick that was acknowledged to it, 0 if there was none."""
+    """Start such a process and kill it. Return the last acknowledged tick, 0 if there was none."""
     command = [sys.executable, __file__, "--record", str(path), name, json.dumps(settings)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -213,20 +213,20 @@ def run_and_kill(path: Path, name: str, settings: dict[str, Any], chance: random
         if select.select([pipe], [], [], 0.001)[0]:
             piece = os.read(pipe, 1 << 16)
             if not piece:
-                raise RuntimeError(f"the recording of {name} ended by itself: {settings}")
+                raise RuntimeError(f"the recording of {name} ended before its kill: {settings}")
             if not received and not at_once:
                 deadline = min(deadline, time.monotonic() + seconds)
             received = (received + piece)[-(1 << 17) :]
     process.send_signal(signal.SIGKILL)
-    received += process.stdout.read()  # What lay in the pipe was acknowledged before the kill.
+    received += process.stdout.read()  # The content of the pipe was acknowledged before the kill.
     process.stdout.close()
     process.wait()
-    # A write of so few bytes into a pipe is whole or not at all.
+    # A write of so few bytes into a pipe is atomic.
     return int.from_bytes(received[-TICK_BYTES:], "little")
 
 
 def finish(path: Path, name: str, truth: Truth, label: str) -> list[str]:
-    """Resume the tape once more, seal it, compare all hashes; what is wrong."""
+    """Resume the tape once more, seal it, compare all hashes. Return what is wrong."""
     made, inputs_at = simulation_of(name)
     with recorder.resume(path, made) as tape:
         for _ in range(5):
@@ -242,7 +242,7 @@ def finish(path: Path, name: str, truth: Truth, label: str) -> list[str]:
 
 
 def campaign(runs: int, seed: int, durability: str, console: Console) -> Counts:
-    """All runs."""
+    """Do all runs."""
     counts, truth = Counts(), Truth()
     for number in track(range(runs), "killing", console=console, transient=True):
         chance = random.Random(f"{seed} {number}")
@@ -252,40 +252,40 @@ def campaign(runs: int, seed: int, durability: str, console: Console) -> Counts:
         deaths = chance.randint(2, DEATHS_MAX) if chance.random() < 0.5 else 1
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
             path = Path(folder) / "run.tape"
-            before, goes_on = 0, True
+            before, can_resume = 0, True
             for _ in range(deaths):
                 acknowledged = run_and_kill(path, name, settings, chance)
-                goes_on = counts.add(path, before, acknowledged, label)
-                if not goes_on:
+                can_resume = counts.add(path, before, acknowledged, label)
+                if not can_resume:
                     break
                 with Tape(path) as tape:
                     before = tape.last_tick
-            if goes_on:
+            if can_resume:
                 counts.wrong += finish(path, name, truth, label)
     return counts
 
 
 def main() -> int:
-    """Kill, count, say; the exit code."""
+    """Kill, count, print; return the exit code."""
     if sys.argv[1:2] == ["--record"]:
         record_until_killed(Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     parser.add_argument("--durability", choices=["tick", "block", "none"], default="tick")
-    given = parser.parse_args()
+    options = parser.parse_args()
     start_s = time.monotonic()
-    counts = campaign(given.runs, given.seed, given.durability, Console(stderr=True))
+    counts = campaign(options.runs, options.seed, options.durability, Console(stderr=True))
     lost = counts.acknowledged - counts.recovered
     for line in counts.wrong:
         print(f"  WRONG: {line}")
     print(
-        f"durability {given.durability}: {given.runs} runs, {counts.kills} kills in {time.monotonic() - start_s:.0f} s; "
+        f"durability {options.durability}: {options.runs} runs, {counts.kills} kills in {time.monotonic() - start_s:.0f} s; "
         f"{counts.acknowledged:,} ticks acknowledged, {counts.recovered:,} recovered, {lost:,} lost "
         f"(at most {counts.worst:,} by one kill); {counts.from_journal:,} came from the journal, {counts.torn} tapes "
-        f"were torn, {counts.empty} killed before their first keyframe; wrong: {len(counts.wrong)} (seed {given.seed})"
+        f"were torn, {counts.empty} killed before their first keyframe; wrong: {len(counts.wrong)} (seed {options.seed})"
     )
-    return 1 if counts.wrong or (lost and given.durability == "tick") else 0
+    return 1 if counts.wrong or (lost and options.durability == "tick") else 0
 
 
 if __name__ == "__main__":

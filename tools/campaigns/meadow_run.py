@@ -1,12 +1,12 @@
 """Record a long arms race with players, verify all of it, and seek in it at random; show that memory does not grow.
 
-Two random players provoke the world beyond what its scenario does. Every tick's hash is kept in a list of its own; the
-audit runs every so often: the same writes once by marks and once by scanning must find the same rows. Afterwards the
-tape is verified interval by interval, and random ticks are sought and compared with the list.
+Two random players add inputs to those of the scenario. A separate list keeps every tick's hash. The audit runs at
+intervals: marks and a scan must find the same changed rows. Then the tape is verified interval by interval, and random
+ticks are sought and compared with the list.
 
     python tools/campaigns/meadow_run.py [--scenario NAME] [--ticks N] [--seeks N] [--seed N]
 
-Exit code 1 if a state was wrong, energy went astray, or memory grew by more than the ceiling after the first tenth.
+Exit code 1 if a state was wrong, energy was lost, or memory grew by more than the ceiling after the first tenth.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import Meadow
 from sim.worlds.meadow.model.energy_ledger import Ledger
 
-CEILING_MIB = 32  # What a run may gain after its first tenth: tables that lengthen, caches that fill.
+CEILING_MIB = 32  # Permitted growth of a run after its first tenth: tables that lengthen, caches that fill.
 
 
 def resident_mib() -> float:
-    """Memory of this process that is in use, as the system counts it."""
+    """Resident memory of this process, as the system counts it."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def record(path: Path, config: dict[str, Any], ticks: int, console: Console) -> tuple[list[int], float]:
-    """The hashes of all ticks, and by how many MiB memory grew after the first tenth."""
+    """Return the hashes of all ticks, and the growth of memory in MiB after the first tenth."""
     ledger = Ledger()
     meadow = Meadow(config, ledger=ledger)
     scenario = load_scenario(config["name"])
@@ -60,7 +60,7 @@ def record(path: Path, config: dict[str, Any], ticks: int, console: Console) -> 
 
 
 def seek(path: Path, hashes: list[int], count: int, seed: int) -> tuple[float, int]:
-    """Milliseconds a seek, median, and how many of count random ticks had another state than the live run."""
+    """Return the median milliseconds of a seek, and how many of count random ticks differed from the live run."""
     numbers, times, wrong = random.Random(seed), [], 0
     with replayer.open(path) as run:
         for _ in range(count):

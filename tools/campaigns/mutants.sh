@@ -1,6 +1,7 @@
 #!/bin/sh
-# Mutate the format package and run the quick half of its tests against each mutant; hours on two cores.
-# Works in .mutants (a copy: mutmut rewrites sources); goes on where it was. Afterwards: .mutants/venv/bin/mutmut results
+# Mutate the format package and run the quick half of its tests against each mutant. Takes hours on two cores.
+# Works in .mutants (a copy, since mutmut rewrites sources) and continues an earlier run.
+# The results: .mutants/venv/bin/mutmut results
 set -eu
 cd "$(dirname "$0")/../.."
 folder=.mutants

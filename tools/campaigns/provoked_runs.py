@@ -1,8 +1,7 @@
-"""Provoke a small world in many random scenarios and count what the adversaries did (budgets are never exceeded).
+"""Provoke a small world in many random scenarios and count the adversaries' strikes (budgets are never exceeded).
 
-Each scenario has a network, surroundings, adversaries and reconfigurations drawn from its number. Counted are the
-adversaries' deeds, by a counter that knows nothing of how budgets are kept, and the end that each message came to. The
-first scenario in which something is wrong is named, and the exit code is 1.
+Each scenario has a network, surroundings, adversaries and reconfigurations drawn from its number. An independent counter
+counts the strikes and the end of each message. The first scenario with an error is printed, and the exit code is 1.
 
     python tools/campaigns/provoked_runs.py [--runs N] [--first N]
 """
@@ -17,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from random_scenarios import check_many  # noqa: E402 - the tests are where it says
+from random_scenarios import check_many  # noqa: E402 - it is in tests/support
 
 
 def main() -> int:
@@ -25,16 +24,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first scenario")
-    asked = parser.parse_args()
-    began, strikes = time.monotonic(), 0
-    for start in range(asked.first, asked.first + asked.runs, 500):
-        seeds = range(start, min(start + 500, asked.first + asked.runs))
+    options = parser.parse_args()
+    start_s, strikes = time.monotonic(), 0
+    for start in range(options.first, options.first + options.runs, 500):
+        seeds = range(start, min(start + 500, options.first + options.runs))
         try:
             strikes += check_many(seeds)
         except AssertionError as error:
             print(error, file=sys.stderr)
             return 1
-        print(f"{seeds.stop - asked.first:,} scenarios, {strikes:,} strikes, {time.monotonic() - began:.0f} s")
+        print(f"{seeds.stop - options.first:,} scenarios, {strikes:,} strikes, {time.monotonic() - start_s:.0f} s")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Measure what damage and crashes do to tapes and to other formats that hold the same data.
+"""Measure the effects of damage and crashes on tapes and on other formats with the same data.
 
-Cuts a small file of each at every byte, flips its bits, and kills processes while they record. Prints tables; writes
-JSON and a Markdown page. Everything runs one at a time.
+Cuts a small file of each format at every byte, flips its bits, and kills processes while they record. Prints tables;
+writes JSON and a Markdown page. Everything runs one at a time.
 
     python tools/compare [--quick] [--only NAME] [--seed N] [--json FILE] [--markdown FILE]
 """
@@ -37,11 +37,11 @@ STATE_EVERY = 25
 
 @attrs.frozen
 class Effort:
-    """How much is tried.
+    """Sample sizes.
 
     Attributes:
         cuts_max: by the thoroughness of a peer.
-        flips_max: likewise.
+        flips_max: by the thoroughness of a peer.
         kills: processes killed for each peer.
         kill_after_s: range of the times from the first tick to the kill.
     """
@@ -57,7 +57,7 @@ FULL = Effort({"all": 30_000, "some": 13_000, "few": 500}, {"all": 70_000, "some
 
 
 def measure(peer: Peer, effort: Effort, seed: int, console: Console) -> Measured:
-    """Everything that a peer takes part in."""
+    """Run all measurements of a peer."""
     measured = Measured(peer)
     start = time.monotonic()
     if peer.takes_damage:
@@ -74,23 +74,26 @@ def measure(peer: Peer, effort: Effort, seed: int, console: Console) -> Measured
 def main() -> None:
     """Measure all peers, or some."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small samples: about a minute")
-    parser.add_argument("--only", metavar="NAME", action="append", help="rows whose name begins with this; repeatable")
-    parser.add_argument("--seed", type=int, default=1, help="of the data, the samples and the times of kills")
+    parser.add_argument("--quick", action="store_true", help="small samples, about a minute")
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", help="only rows whose name begins with NAME; repeatable"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the data, the samples and the times of kills")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--markdown", type=Path, help="write a page to this file, too")
-    given = parser.parse_args()
+    options = parser.parse_args()
     console = Console(width=150)
-    wanted = tuple(name.lower() for name in given.only or [""])
-    peers = [peer for peer in make_peers() if peer.name.lower().startswith(wanted)]
+    prefixes = tuple(name.lower() for name in options.only or [""])
+    peers = [peer for peer in make_peers() if peer.name.lower().startswith(prefixes)]
     if not peers:
-        parser.error(f"there is no row of these names: {', '.join(peer.name for peer in make_peers())}")
-    console.print(f"seed {given.seed}")
+        names = ", ".join(peer.name for peer in make_peers())
+        parser.error(f"expected --only with the beginning of a row's name ({names}), got {', '.join(options.only)}")
+    console.print(f"seed {options.seed}")
     start = time.monotonic()
-    measured = [measure(peer, QUICK if given.quick else FULL, given.seed, console) for peer in peers]
+    measured = [measure(peer, QUICK if options.quick else FULL, options.seed, console) for peer in peers]
     facts: dict[str, Any] = {
-        "seed": given.seed,
-        "quick": given.quick,
+        "seed": options.seed,
+        "quick": options.quick,
         "seconds": round(time.monotonic() - start, 1),
         "ticks": TICKS,
         "state_every": STATE_EVERY,
@@ -99,11 +102,11 @@ def main() -> None:
     }
     sheets = make_sheets(measured)
     print_sheets(console, sheets)
-    console.print(f"seed {given.seed}, {facts['seconds']} s")
-    if given.json:
-        given.json.write_text(json.dumps(facts | {"peers": make_plain(measured)}, indent=1) + "\n", encoding="utf-8")
-    if given.markdown:
-        given.markdown.write_text(make_markdown(sheets, measured, facts), encoding="utf-8")
+    console.print(f"seed {options.seed}, {facts['seconds']} s")
+    if options.json:
+        options.json.write_text(json.dumps(facts | {"peers": make_plain(measured)}, indent=1) + "\n", encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(make_markdown(sheets, measured, facts), encoding="utf-8")
 
 
 if __name__ == "__main__":

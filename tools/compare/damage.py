@@ -1,6 +1,6 @@
-"""Cut a file, and flip its bits, one fault at a time; look at what its reader then gives.
+"""Cut a file, and flip its bits, one fault at a time; judge what its reader returns.
 
-Each damaged copy lies in a folder of its own: a library that keeps a file open after an error never meets it again.
+Each damaged copy is in a separate folder: a library that keeps a file open after an error never reopens it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from peer import Peer, Reading, observe
 
 TIMEOUT_S = 10.0
 WRITE_TIMEOUT_S = 120.0
-MEMORY = Path("/dev/shm")  # Used where there is one, to spare the disk hundreds of thousands of small files.
+MEMORY = Path("/dev/shm")  # Used if it exists, to spare the disk hundreds of thousands of small files.
 
 Files = dict[str, bytes]
 T = TypeVar("T")
@@ -28,17 +28,17 @@ T = TypeVar("T")
 
 @attrs.frozen
 class Outcome:
-    """What reading one damaged file gave.
+    """The result of reading one damaged file.
 
     Attributes:
         opened: the library opened it.
-        raised: it raised, at the latest when all was read.
+        raised: it raised, on opening or during reading.
         silent: nothing was raised and nothing reported.
-        equal: all data is there, and right.
-        wrong: something was given that was never written, or twice.
-        needed: so many ticks lie wholly before the cut.
-        has_needed: all of them are there.
-        row_share: so much of all ticks was given, and right.
+        equal: all data was returned, and correct.
+        wrong: some data was returned that was never written, or twice.
+        needed: number of ticks that are completely before the cut.
+        has_needed: all of them were returned.
+        row_share: share of all ticks that was returned, and correct.
     """
 
     opened: bool
@@ -53,19 +53,19 @@ class Outcome:
 
 @attrs.frozen
 class CutCounts:
-    """What came of the cuts of one file.
+    """The results of the cuts of one file.
 
     Attributes:
-        file_bytes: of the whole file.
+        file_bytes: size of the complete file.
         every: bytes from one cut to the next.
-        cuts: how many.
+        cuts: number of cuts.
         opened: opened without an error.
-        with_ticks: those before which at least one whole tick lies.
-        complete: those of with_ticks after which all ticks were read that lie wholly before the cut.
+        with_ticks: cuts with at least one complete tick before them.
+        complete: those of with_ticks after which all ticks that are completely before the cut were read.
         row_percent: ticks that could be read, mean over the cuts.
         raised: some exception.
-        short_in_silence: fewer ticks or states than were written, all of them right, and nothing said.
-        wrong_in_silence: something that was never written, and nothing said.
+        short_in_silence: fewer ticks or states than were written, all of them correct, and nothing reported.
+        wrong_in_silence: data that was never written, and nothing reported.
         casualties: the process crashed or hung.
     """
 
@@ -84,15 +84,15 @@ class CutCounts:
 
 @attrs.frozen
 class FlipCounts:
-    """What came of the flipped bits of one file.
+    """The results of the flipped bits of one file.
 
     Attributes:
-        file_bits: of the whole file.
-        flips: how many were tried, each in an otherwise whole file.
+        file_bits: size of the complete file.
+        flips: number of flips, each in an otherwise intact file.
         detected: raised or reported.
-        harmless: all data was read as it was written, nothing was said.
-        wrong_in_silence: other data than was written, and nothing said.
-        missing_in_silence: those of wrong_in_silence where all that was given is right, but not all was given.
+        harmless: all data was read as it was written, and nothing was reported.
+        wrong_in_silence: data differs from what was written, and nothing was reported.
+        missing_in_silence: those of wrong_in_silence where the returned data is correct, but incomplete.
         crashed: the process died.
         hung: no answer in time.
         row_percent: ticks that could still be read, mean over the flips that were detected.
@@ -110,7 +110,7 @@ class FlipCounts:
 
 
 def write_files(peer: Peer, truth: Truth) -> Files:
-    """All files that a peer makes of a run, by their paths; proved to be read back as they should."""
+    """Return all files that a peer makes of a run, by their paths; checks that they are read back correctly."""
 
     def work(folder: Path, _: int) -> Iterator[tuple[Files, Reading]]:
         sink = peer.create(folder, truth.state_every)
@@ -124,13 +124,15 @@ def write_files(peer: Peer, truth: Truth) -> Files:
     (made,) = _in_folder(work, 1, WRITE_TIMEOUT_S)
     assert not isinstance(made, Casualty), f"{peer.name}: {made} while its file was written"
     files, reading = made
-    assert judge(reading, truth, set()).equal, f"{peer.name}: a whole file is not read back: {reading.error}"
-    assert reading.is_silent, f"{peer.name}: a whole file is said to be damaged: {reading.error}, {reading.reports}"
+    assert judge(reading, truth, set()).equal, (
+        f"{peer.name}: expected the intact file to be read back, got {reading.error}"
+    )
+    assert reading.is_silent, f"{peer.name}: an intact file is reported as damaged: {reading.error}, {reading.reports}"
     return files
 
 
 def judge(reading: Reading, truth: Truth, needed: set[Row]) -> Outcome:
-    """Compare what was read with the truth; the order does not count."""
+    """Compare what was read with what was written; the order does not count."""
     rows, states = set(reading.rows), set(reading.states)
     true_rows, true_states = set(truth.rows), set(truth.states)
     doubled = len(rows) != len(reading.rows) or len(states) != len(reading.states)
@@ -147,7 +149,7 @@ def judge(reading: Reading, truth: Truth, needed: set[Row]) -> Outcome:
 
 
 def measure_cuts(peer: Peer, files: Files, truth: Truth, cuts_max: int) -> CutCounts:
-    """Cut the file before every byte, or every k-th so that there are at most cuts_max."""
+    """Cut the file before every byte, or before every k-th to stay within cuts_max."""
     target, data = _find_target(peer, files)
     ends = peer.find_row_ends(data, truth.frames)
     every = -(-len(data) // cuts_max)
@@ -157,8 +159,8 @@ def measure_cuts(peer: Peer, files: Files, truth: Truth, cuts_max: int) -> CutCo
         for cut in cuts[start:]:
             yield data[:cut], {frame.row for frame in truth.frames if ends[frame.tick] <= cut}
 
-    found = _in_folder(_reader(peer, files, target, truth, cases), len(cuts), TIMEOUT_S)
-    read = [outcome for outcome in found if isinstance(outcome, Outcome)]
+    results = _in_folder(_reader(peer, files, target, truth, cases), len(cuts), TIMEOUT_S)
+    read = [outcome for outcome in results if isinstance(outcome, Outcome)]
     return CutCounts(
         file_bytes=len(data),
         every=every,
@@ -170,12 +172,12 @@ def measure_cuts(peer: Peer, files: Files, truth: Truth, cuts_max: int) -> CutCo
         raised=sum(outcome.raised for outcome in read),
         short_in_silence=sum(outcome.silent and not outcome.equal and not outcome.wrong for outcome in read),
         wrong_in_silence=sum(outcome.silent and outcome.wrong for outcome in read),
-        casualties=len(found) - len(read),
+        casualties=len(results) - len(read),
     )
 
 
 def measure_flips(peer: Peer, files: Files, truth: Truth, flips_max: int, seed: int) -> FlipCounts:
-    """Flip each bit, or a sample of flips_max of them, drawn by the seed: the same for all rows of one library."""
+    """Flip each bit, or a sample of flips_max bits drawn by the seed. All rows of one library have the same sample."""
     target, data = _find_target(peer, files)
     bits = choose_bits(len(data) * 8, flips_max, [seed, zlib.crc32(peer.library.encode())])
 
@@ -185,10 +187,10 @@ def measure_flips(peer: Peer, files: Files, truth: Truth, flips_max: int, seed: 
             damaged[bit // 8] ^= 1 << bit % 8
             yield bytes(damaged), set()
 
-    found = _in_folder(_reader(peer, files, target, truth, cases), len(bits), TIMEOUT_S)
-    read = [outcome for outcome in found if isinstance(outcome, Outcome)]
+    results = _in_folder(_reader(peer, files, target, truth, cases), len(bits), TIMEOUT_S)
+    read = [outcome for outcome in results if isinstance(outcome, Outcome)]
     loud = [outcome for outcome in read if not outcome.silent]
-    crashed = sum(outcome == Casualty("crash") for outcome in found)
+    crashed = sum(outcome == Casualty("crash") for outcome in results)
     return FlipCounts(
         file_bits=len(data) * 8,
         flips=len(bits),
@@ -197,13 +199,13 @@ def measure_flips(peer: Peer, files: Files, truth: Truth, flips_max: int, seed: 
         wrong_in_silence=sum(outcome.silent and not outcome.equal for outcome in read),
         missing_in_silence=sum(outcome.silent and not outcome.equal and not outcome.wrong for outcome in read),
         crashed=crashed,
-        hung=len(found) - len(read) - crashed,
+        hung=len(results) - len(read) - crashed,
         row_percent=100 * sum(outcome.row_share for outcome in loud) / max(1, len(loud)),
     )
 
 
 def choose_bits(bit_count: int, flips_max: int, seed: Sequence[int]) -> list[int]:
-    """All bits, or so many of them, ascending."""
+    """All bits, or flips_max of them, ascending."""
     if bit_count <= flips_max:
         return list(range(bit_count))
     chosen: list[int] = np.random.default_rng(seed).choice(bit_count, flips_max, replace=False).tolist()
@@ -211,7 +213,7 @@ def choose_bits(bit_count: int, flips_max: int, seed: Sequence[int]) -> list[int
 
 
 def _in_folder(work: Callable[[Path, int], Iterator[T]], count: int, timeout_s: float) -> list[T | Casualty]:
-    """All results of work(folder, start). The folder is made here, because a process that crashes leaves it behind."""
+    """Return all results of work(folder, start). The folder is made here: a process that crashes does not remove it."""
     parent = MEMORY if MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as name:
         return list(run_forked(lambda start: work(Path(name), start), count, timeout_s))
@@ -225,7 +227,7 @@ def _find_target(peer: Peer, files: Files) -> tuple[str, bytes]:
 def _reader(
     peer: Peer, files: Files, target: str, truth: Truth, cases: Callable[[int], Iterable[tuple[bytes, set[Row]]]]
 ) -> Callable[[Path, int], Iterator[Outcome]]:
-    """The work of one process: write a damaged copy, read it, judge what came, take it away."""
+    """The work of one process: write a damaged copy, read it, judge the result, remove the copy."""
     state_ticks = [tick for tick, _ in truth.states]
 
     def work(scratch: Path, start: int) -> Iterator[Outcome]:

@@ -1,6 +1,6 @@
-"""Run work that may crash or hang in processes of its own, one at a time.
+"""Run work that may crash or hang in separate processes, one at a time.
 
-Forked from a process that has used none of the libraries, so that a new one costs milliseconds and starts clean.
+They are forked from a process that has used none of the libraries. A new one starts clean, in milliseconds.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TypeVar
 
 import attrs
 
-MEMORY_BYTES_MAX = 6 << 30  # A damaged length must end in MemoryError, not in the end of other programs.
+MEMORY_BYTES_MAX = 6 << 30  # A damaged length must raise MemoryError, and not make the system kill other programs.
 T = TypeVar("T")
 
 
 @attrs.frozen
 class Casualty:
-    """What there is instead of a result.
+    """The outcome of a process without a result.
 
     Attributes:
         how: "crash" or "hang".
@@ -32,16 +32,16 @@ class Casualty:
 
 @attrs.frozen
 class _Failure:
-    """An exception of ours, not of a library: it ends the comparison."""
+    """An exception in the comparison's own code. It ends the comparison."""
 
     text: str
 
 
 def run_forked(work: Callable[[int], Iterable[T]], count: int, timeout_s: float) -> Iterator[T | Casualty]:
-    """The results number 0 to count - 1 of work.
+    """Yield the results number 0 to count - 1 of work.
 
-    work(start): gives the results from number start on. Where its process dies or gives nothing for timeout_s, there is
-    a Casualty, and another process goes on behind it.
+    work(start): yields the results from number start on. If its process dies or is silent for timeout_s, the result is
+    a Casualty, and another process continues after it.
     """
     context = multiprocessing.get_context("fork")
     number = 0
@@ -60,7 +60,7 @@ def run_forked(work: Callable[[int], Iterable[T]], count: int, timeout_s: float)
                     except EOFError:
                         result = Casualty("crash")
                 if isinstance(result, _Failure):
-                    raise RuntimeError(result.text)  # noqa: TRY004 - no wrong type, but what went wrong there
+                    raise RuntimeError(result.text)  # noqa: TRY004 - not a wrong type: the error of the other process
                 number += 1
                 yield result
                 if isinstance(result, Casualty):
@@ -72,11 +72,11 @@ def run_forked(work: Callable[[int], Iterable[T]], count: int, timeout_s: float)
 
 
 def _serve(pipe: Connection, work: Callable[[int], Iterable[T]], start: int) -> None:
-    """The whole life of a process."""
+    """The main function of a process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)  # What a library says when it aborts.
+    os.dup2(nowhere, 2)  # Hides what a library prints when it aborts.
     try:
         for result in work(start):
             pipe.send(result)

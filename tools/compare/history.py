@@ -1,6 +1,6 @@
-"""The run that every format is given to keep: for each tick its number, a state hash and inputs; now and then a state.
+"""The run that every format stores: for each tick its number, a state hash and inputs; every N ticks a state.
 
-It is the same for all of them and comes from a seed, so that what is read back is compared with the truth itself.
+It is the same for all formats and is generated from a seed. What is read back is compared with the generated run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Frame:
     Attributes:
         tick: from 1 on.
         state_hash: of the state at tick, 64 bits.
-        inputs: INPUT_BYTES that led from tick - 1 to tick.
-        state: STATE_BYTES of the state at tick - 1, at every so many ticks; else None.
+        inputs: INPUT_BYTES of the step from tick - 1 to tick.
+        state: STATE_BYTES of the state at tick - 1, every state_every ticks; else None.
     """
 
     tick: int
@@ -41,12 +41,12 @@ class Frame:
 
     @property
     def row(self) -> Row:
-        """What is to be read back of this tick."""
+        """The expected row of this tick."""
         return self.tick, self.state_hash, self.inputs
 
 
 class Walk:
-    """A small simulation: each input byte pair moves one cell."""
+    """A small simulation: each pair of input bytes changes one cell."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("cells", "i4", (STATE_CELLS,))))
@@ -58,7 +58,7 @@ class Walk:
 
 
 def run_history(seed: int, state_every: int) -> Iterator[Frame]:
-    """The run, without end. state_every: ticks from one state that is kept to the next; the first is that at tick 0."""
+    """The endless run. state_every: ticks from one stored state to the next; the first is that at tick 0."""
     random = np.random.Generator(np.random.PCG64(seed))
     walk = Walk()
     for tick in itertools.count(1):
@@ -82,7 +82,7 @@ class Truth:
 
     @functools.cached_property
     def rows(self) -> list[Row]:
-        """All that is to be read back of ticks."""
+        """The expected rows of all ticks."""
         return [frame.row for frame in self.frames]
 
     @functools.cached_property
@@ -92,5 +92,5 @@ class Truth:
 
 
 def take_truth(seed: int, ticks: int, state_every: int) -> Truth:
-    """The first so many ticks of the run."""
+    """The first `ticks` ticks of the run."""
     return Truth(list(itertools.islice(run_history(seed, state_every), ticks)), state_every)

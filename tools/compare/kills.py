@@ -1,7 +1,7 @@
-"""Kill a process while it records, at random times; see which acknowledged ticks can still be read.
+"""Kill a process while it records, at random times; count which acknowledged ticks can still be read.
 
 A tick is acknowledged when the library's call has returned: the process then writes its number into a pipe. Only the
-process dies: what it handed to the system reaches the disk. A power cut would cost everybody more.
+process dies: what it handed to the system reaches the disk. A power cut would cost every format more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATE_EVERY = 300  # Our own default.
 START_TIMEOUT_S = 120.0
 READ_TIMEOUT_S = 120.0
 READ_BYTES = 1 << 16
-POLL_S = 0.005  # Without it every tick would wake this process, and the other one would run at half its speed.
+POLL_S = 0.005  # Without it every tick would wake this process, and the recording process would run at half its speed.
 TICK = struct.Struct("<Q")
 
 
@@ -38,12 +38,12 @@ class Kill:
 
     Attributes:
         after_s: seconds from its first tick to the kill.
-        acknowledged: ticks it had been acknowledged.
+        acknowledged: number of acknowledged ticks.
         kept: ticks from the first one on, without a gap, that could be read afterwards, at most acknowledged.
-        opened: the file opened in the plain way, however much of it could then be read.
-        rescued: it opened in the way that the documentation offers besides; None if it was not needed or there is none.
-        wrong: something was read, and nothing said, that was never written.
-        error: what the plain way raised, as text.
+        opened: the file opened in the plain way, even if not all of it could then be read.
+        rescued: it opened in the documentation's alternative way; None if that was not needed or there is none.
+        wrong: data was read that was never written, and nothing was reported.
+        error: the exception of the plain way, as text.
     """
 
     after_s: float
@@ -57,18 +57,18 @@ class Kill:
 
 @attrs.frozen
 class KillCounts:
-    """What came of all kills of one peer.
+    """The results of all kills of one peer.
 
     Attributes:
-        kills: each one.
+        kills: one entry for each killed process.
         opened: files that opened in the plain way.
-        rescued: files that opened only in the other way.
-        rescue_how: which way that is.
+        rescued: files that opened only in the alternative way.
+        rescue_how: the alternative way.
         acknowledged_median: ticks.
         lost_min: acknowledged ticks that could not be read, by the better of the two ways.
-        lost_median: the same.
-        lost_max: the same.
-        wrong: files in which something was read that was never written.
+        lost_median: median of these ticks.
+        lost_max: maximum of these ticks.
+        wrong: files from which data was read that was never written.
     """
 
     kills: list[Kill]
@@ -83,8 +83,8 @@ class KillCounts:
 
 
 @attrs.frozen
-class _Found:
-    """What one way of reading gave: whether it opened, how many ticks without a gap, and whether some were wrong."""
+class _ReadBack:
+    """The result of one way of reading: if it opened, how many ticks without a gap it gave, and if some were wrong."""
 
     opened: bool
     kept: int
@@ -93,7 +93,7 @@ class _Found:
 
 
 def measure_kills(peer: Peer, count: int, after_s: tuple[float, float], seed: int) -> KillCounts:
-    """Kill count processes, each between so many seconds after its first tick."""
+    """Kill `count` processes. after_s: range of the seconds from the first tick of a process to its kill."""
     random = np.random.default_rng([seed, zlib.crc32(peer.library.encode())])
     kills = [_kill_once(peer, float(seconds), seed) for seconds in random.uniform(*after_s, count)]
     lost = [kill.acknowledged - kill.kept for kill in kills]
@@ -123,7 +123,7 @@ def _kill_once(peer: Peer, after_s: float, seed: int) -> Kill:
 
 
 def _write_and_kill(peer: Peer, folder: Path, after_s: float, seed: int) -> int:
-    """The last tick that was acknowledged."""
+    """Return the last acknowledged tick."""
     ours, theirs = os.pipe()
     process = multiprocessing.get_context("fork").Process(target=_write_on, args=(peer, folder, seed, theirs, ours))
     process.start()
@@ -136,7 +136,7 @@ def _write_and_kill(peer: Peer, folder: Path, after_s: float, seed: int) -> int:
                 time.sleep(POLL_S)
                 piece = os.read(ours, READ_BYTES)
                 if not piece:
-                    raise RuntimeError(f"{peer.name}: the recording process ended by itself")
+                    raise RuntimeError(f"{peer.name}: the recording process ended before its kill")
                 if not received:
                     deadline = time.monotonic() + after_s
                 received = (received + piece)[-2 * TICK.size :]
@@ -144,16 +144,16 @@ def _write_and_kill(peer: Peer, folder: Path, after_s: float, seed: int) -> int:
     finally:
         process.kill()
     total = received
-    while piece := os.read(ours, READ_BYTES):  # What lay in the pipe was acknowledged before the kill.
+    while piece := os.read(ours, READ_BYTES):  # The content of the pipe was acknowledged before the kill.
         total = (total + piece)[-READ_BYTES:]
     process.join()
     os.close(ours)
-    # A write of so few bytes into a pipe is whole or not at all, so that the last bytes are the last number.
+    # A write of so few bytes into a pipe is atomic: the last bytes are the last number.
     return int(TICK.unpack(total[-TICK.size :])[0])
 
 
 def _write_on(peer: Peer, folder: Path, seed: int, pipe: int, other_end: int) -> None:
-    """The whole life of the process that is killed."""
+    """The main function of the process that is killed."""
     os.close(other_end)
     warnings.simplefilter("ignore")
     sink = peer.create(folder, STATE_EVERY)
@@ -162,21 +162,23 @@ def _write_on(peer: Peer, folder: Path, seed: int, pipe: int, other_end: int) ->
         os.write(pipe, TICK.pack(frame.tick))
 
 
-def _read_back(peer: Peer, folder: Path, acknowledged: int, seed: int, *, rescue: bool) -> _Found:
-    def work(_: int) -> Iterator[_Found]:
+def _read_back(peer: Peer, folder: Path, acknowledged: int, seed: int, *, rescue: bool) -> _ReadBack:
+    def work(_: int) -> Iterator[_ReadBack]:
         yield _compare(observe(peer, folder, [], rescue=rescue), acknowledged, seed)
 
-    (found,) = run_forked(work, 1, READ_TIMEOUT_S)
-    return found if isinstance(found, _Found) else _Found(opened=False, kept=0, wrong=False, error=_name(found))
+    (result,) = run_forked(work, 1, READ_TIMEOUT_S)
+    if isinstance(result, _ReadBack):
+        return result
+    return _ReadBack(opened=False, kept=0, wrong=False, error=_name(result))
 
 
-def _compare(reading: Reading, acknowledged: int, seed: int) -> _Found:
-    """Count the ticks from the first one on that are there and right."""
+def _compare(reading: Reading, acknowledged: int, seed: int) -> _ReadBack:
+    """Count the ticks, from the first one on, that were read and are correct."""
     truth = take_truth(seed, acknowledged + 1, STATE_EVERY)  # One more may have been kept than was acknowledged.
     rows = set(reading.rows)
     kept = next((number for number, row in enumerate(truth.rows) if row not in rows), len(truth.rows))
     wrong = reading.is_silent and not rows <= set(truth.rows)
-    return _Found(reading.opened, min(kept, acknowledged), wrong, reading.error)
+    return _ReadBack(reading.opened, min(kept, acknowledged), wrong, reading.error)
 
 
 def _name(casualty: Casualty) -> str:

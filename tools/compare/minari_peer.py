@@ -1,7 +1,7 @@
 """Minari, which keeps episodes of a Gymnasium environment; its default storage is HDF5.
 
-A tick is a step of an environment: the inputs are the action, tick and hash the observation. Minari has no place for a
-state now and then but the options of a reset, so that each stretch from one state to the next is an episode.
+A tick is a step of an environment: the inputs are the action, tick and hash the observation. The only place of Minari
+for a state is the options of a reset. For that reason the ticks from one state to the next are an episode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Observation = dict[str, np.ndarray]
 
 
 class Playback(gymnasium.Env[Any, Any]):
-    """An environment that observes the tick and the hash it is told to; an episode is cut after so many ticks."""
+    """An environment that observes the tick and the hash of next_frame; an episode is cut after episode_ticks."""
 
     def __init__(self, episode_ticks: int) -> None:
         word = np.iinfo(np.uint64)
@@ -43,7 +43,7 @@ class Playback(gymnasium.Env[Any, Any]):
         return observe_word(0, 0), {}
 
     def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
-        """Give what was recorded of the next tick."""
+        """Return the observation of the next frame."""
         frame = self.next_frame
         assert frame is not None
         return observe_word(frame.tick, frame.state_hash), 0.0, False, frame.tick % self.episode_ticks == 0, {}
@@ -82,8 +82,8 @@ class Minari(Peer):
 
     library = "minari"
     strength = (
-        "The common way to share offline reinforcement-learning data, with spaces, seeds and metadata in place and a "
-        "hub of data sets. It is made for finished data sets: until one is created, episodes lie in a temporary folder."
+        "The common way to share offline reinforcement-learning data, with spaces, seeds, metadata and a "
+        "hub of data sets. It is made for finished data sets: until one is created, episodes are in a temporary folder."
     )
     rescue_how = "MinariStorage on the collector's temporary folder"
     thoroughness = "few"

@@ -14,7 +14,7 @@ import replayer
 
 
 class OurSink:
-    """A tape. The recorder steps a simulation of its own, which takes the same way from the same inputs."""
+    """A tape. The recorder steps its own simulation, which has the same states for the same inputs."""
 
     def __init__(self, path: Path, state_every: int) -> None:
         self.tape = recorder.Recorder(path, Walk(), keyframe_interval_ticks=state_every)
@@ -33,13 +33,13 @@ class Ours(Peer):
 
     library = "simulation-flight-recorder"
     strength = (
-        "Every block has checksums over header and payload, so that damage is named and costs one block; the states "
-        "that a damaged keyframe held are simulated again. It is young, read by this project only, and needs the "
-        "simulation's code to give the states between keyframes."
+        "Every block has checksums over header and payload: damage is located and costs one block. The states "
+        "of a damaged keyframe are simulated again. It is young, read by this project only, and needs the "
+        "simulation's code for the states between keyframes."
     )
 
     def __init__(self, name: str, *, check: str = "") -> None:
-        """check: "" reads as a program would, "blocks" has all blocks checked before, "verify" re-simulates all."""
+        """check: "" reads as a program would, "blocks" checks all blocks first, "verify" re-simulates everything."""
         super().__init__(name)
         self.check = check
         self.takes_kills = not check
@@ -61,7 +61,7 @@ class Ours(Peer):
                 try:
                     frame = tape.frame(tick)
                     reading.rows.append((frame.tick, tape.state_hash(tick), frame.inputs))
-                except replayer.RecordingError as error:  # The next tick may be in a block that is whole.
+                except replayer.RecordingError as error:  # The next tick may be in an intact block.
                     reading.reports.append(str(error))
             reading.reports += [str(damage) for damage in tape.damages]
             if tape.status != "intact":
@@ -81,7 +81,7 @@ class Ours(Peer):
                 reading.reports.append(f"verify: {report.status}, {report.problems}")
 
     def find_row_ends(self, data: bytes, frames: Sequence[Frame]) -> dict[int, int]:
-        """Where the block of each tick ends; offsets as in SPEC.md."""
+        """The end of each tick's block; offsets as in SPEC.md."""
         ends: dict[int, int] = {}
         (offset,) = struct.unpack_from("<I", data, 12)
         while len(ends) < len(frames):

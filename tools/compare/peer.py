@@ -1,4 +1,4 @@
-"""What the comparison asks of a format: write a run, read it back, say where in the file a tick ends."""
+"""The interface of a compared format: write a run, read it back, locate the end of a tick in the file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from history import Frame, Row, Saved
 
 @attrs.define
 class Reading:
-    """What a reader gave, up to where it stopped.
+    """The data that a reader returned, up to where it stopped.
 
     Attributes:
         opened: the file was opened without an error.
         rows: ticks as they were read.
         states: states as they were read, each with its tick.
-        reports: what the library said is wrong, other than by an exception.
+        reports: problems that the library reported, other than by an exception.
         error: the exception that ended the reading, as text; None if there was none.
     """
 
@@ -32,7 +32,7 @@ class Reading:
 
     @property
     def is_silent(self) -> bool:
-        """Nothing was raised and nothing reported: the caller takes the data for good."""
+        """True if nothing was raised and nothing reported: the caller takes the data as correct."""
         return self.error is None and not self.reports
 
 
@@ -43,19 +43,19 @@ class Sink(Protocol):
         """Record one tick, and before it the state, if the frame has one."""
 
     def close(self) -> None:
-        """Finish the file as the library wants it."""
+        """Finish the file as the library requires."""
 
 
 class Peer(ABC):
     """A format, with one way of using its library.
 
     Attributes:
-        library: the distribution it comes from, whose version is reported.
-        strength: what it does well, for people.
-        rescue_how: what its documentation offers when the plain way of opening fails after a crash; "" for nothing.
+        library: its distribution, whose version is reported.
+        strength: its strengths, for people.
+        rescue_how: the alternative in its documentation if the plain way of opening fails after a crash; "" for none.
         takes_damage: it takes part in cuts and flips.
         takes_kills: it takes part in kills.
-        thoroughness: how many cuts and flips it gets: "all", "some" or, where reading takes long, "few".
+        thoroughness: the number of cuts and flips: "all", "some" or, if reading takes long, "few".
     """
 
     library: ClassVar[str]
@@ -80,27 +80,29 @@ class Peer(ABC):
     def read(self, folder: Path, reading: Reading, state_ticks: Sequence[int]) -> None:
         """Read all ticks into reading, and the states if state_ticks is not empty.
 
-        Raises whatever the library raises.
+        Raises any exception of the library.
         """
 
     def rescue(self, folder: Path, reading: Reading) -> None:
-        """Read ticks in the way that rescue_how names. Raises whatever the library raises."""
+        """Read ticks in the way that rescue_how names. Raises any exception of the library."""
         raise NotImplementedError
 
     def find_row_ends(self, data: bytes, frames: Sequence[Frame]) -> dict[int, int]:
-        """For each tick, how many bytes of the file must be there for it to be complete.
+        """For each tick, the number of bytes of the file without which it is incomplete.
 
-        Here for formats that keep a tick's inputs as they are: where the last copy of them ends.
+        This default is for formats that store a tick's inputs unchanged: the end of their last copy.
         """
         ends = {frame.tick: data.rfind(frame.inputs) + len(frame.inputs) for frame in frames}
-        assert min(ends.values()) >= len(frames[0].inputs), f"{self.name}: inputs that are not found in the file"
+        assert min(ends.values()) >= len(frames[0].inputs), (
+            f"{self.name}: expected all inputs in the file, some are missing"
+        )
         return ends
 
 
 def observe(peer: Peer, folder: Path, state_ticks: Sequence[int], *, rescue: bool = False) -> Reading:
-    """Read a file of a peer, whatever comes of it.
+    """Read a file of a peer, and collect its exception and its warnings.
 
-    Warnings count as reports, except those about code instead of data.
+    Warnings count as reports, except those about code.
     """
     reading = Reading()
     with warnings.catch_warnings(record=True) as caught:
@@ -112,7 +114,7 @@ def observe(peer: Peer, folder: Path, state_ticks: Sequence[int], *, rescue: boo
                 peer.rescue(folder, reading)
             else:
                 peer.read(folder, reading, state_ticks)
-        except Exception as error:  # noqa: BLE001 - the boundary: a reader of damaged data raises whatever it likes
+        except Exception as error:  # noqa: BLE001 - the boundary: a reader of damaged data may raise anything
             reading.error = f"{type(error).__name__}: {error}".replace(f"{folder}/", "")[:200]
     reading.reports += [str(warning.message)[:200] for warning in caught]
     return reading

@@ -1,4 +1,4 @@
-"""The formats that are compared, each used as its documentation recommends; here MCAP, HDF5, GSD and SQLite."""
+"""The compared formats MCAP, HDF5, GSD and SQLite, each used as its documentation recommends."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Mcap(Peer):
 
     library = "mcap"
     strength = (
-        "An open, documented format with readers in many languages and good viewers; with validate_crcs=True and the "
-        "streaming reader its checksums do catch damage to messages, and whole chunks survive a crash. They are off by "
-        "default, and the summary is not covered by what a reader checks."
+        "An open, documented format with readers in many languages and good viewers. With validate_crcs=True and the "
+        "streaming reader its checksums do catch damage to messages, and complete chunks survive a crash. The checksums "
+        "are off by default, and readers do not check the summary."
     )
     rescue_how = "streaming reader"
 
@@ -122,7 +122,7 @@ class Mcap(Peer):
             reading.states.append((tick, data[STATE_HEAD.size :]))
 
     def find_row_ends(self, data: bytes, frames: Sequence[Frame]) -> dict[int, int]:  # noqa: ARG002
-        """Where the chunk of each tick ends: a chunk is decompressed as a whole."""
+        """The end of each tick's chunk: a chunk is decompressed completely."""
         ends: dict[int, int] = {}
         stream = io.BytesIO(data)
         for record in StreamReader(stream, emit_chunks=True).records:
@@ -141,10 +141,12 @@ class Hdf5Sink:
     """An HDF5 file with a table of ticks and one of states, both growing."""
 
     def __init__(self, path: Path, *, checksums: bool, swmr: bool) -> None:
-        # SWMR needs the latest file format; it also has checksums over all of the metadata, the older one has none.
+        # SWMR needs the latest file format, which also has checksums over all metadata. The older format has none.
         self.file = h5py.File(path, "w", libver="latest" if checksums or swmr else None)
         self.swmr = swmr
-        self.ticks = self._make("ticks", HDF5_TICK, 128, checksums)  # Chunks of about 4 KB: the small file needs one.
+        self.ticks = self._make(
+            "ticks", HDF5_TICK, 128, checksums
+        )  # Chunks of about 4 KB: the small file needs only one.
         self.states = self._make("states", HDF5_STATE, 4, checksums)
         if swmr:
             self.file.swmr_mode = True
@@ -177,8 +179,8 @@ class Hdf5(Peer):
 
     library = "h5py"
     strength = (
-        "Any slice of large typed arrays is a read away, and every scientific tool opens it; with fletcher32 and the "
-        "latest file format nearly everything lies under a checksum. A file that was not closed is only to be had when "
+        "It reads any slice of large typed arrays directly, and every scientific tool opens it. With fletcher32 and the "
+        "latest file format nearly everything has a checksum. A file that was not closed can only be read if "
         "it was written in SWMR mode and flushed."
     )
     rescue_how = "swmr=True"
@@ -240,7 +242,7 @@ class Gsd(Peer):
 
     library = "gsd"
     strength = (
-        "Small, fast random access to any frame and a simple layout that particle codes agree on; a file that was "
+        "Fast random access to any frame and a simple layout that particle codes agree on. A file that was "
         "flushed opens after a crash. It has no checksums."
     )
 
@@ -300,12 +302,12 @@ class Sqlite(Peer):
 
     library = "sqlite3"
     strength = (
-        "With a commit for each tick nothing is lost to a killed process and the file always opens, and any program "
-        "can query it. Rows have no checksums (an extension adds them to pages), and the checks look at structure only."
+        "With a commit for each tick a kill loses nothing and the file always opens. Any program can query it. "
+        "Rows have no checksums (an extension adds them to pages), and the checks inspect only the structure."
     )
 
     def __init__(self, name: str, *, check: str = "", commit_interval_s: float = 1.0, kills: bool = False) -> None:
-        """check: a PRAGMA to run first. commit_interval_s: 0 for each tick; else about our own sync interval."""
+        """check: a PRAGMA to run first. commit_interval_s: 0 commits each tick; the default is our own sync interval."""
         super().__init__(name)
         self.check, self.commit_interval_s = check, commit_interval_s
         self.takes_damage, self.takes_kills = not kills, kills
@@ -330,7 +332,7 @@ class Sqlite(Peer):
 
 
 def make_peers() -> list[Peer]:
-    """All of them, in the order of the tables."""
+    """Return all peers, in the order of the tables."""
     families: list[list[Peer]] = [
         [Ours("ours"), Ours("ours, check_blocks", check="blocks"), Ours("ours, verify", check="verify")],
         [

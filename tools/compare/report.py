@@ -1,4 +1,4 @@
-"""Show what was measured: tables for the terminal, a Markdown page, JSON."""
+"""Show the measurements: tables for the terminal, a Markdown page, JSON."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from rich.table import Table
 PACKAGES = ("numpy", "mcap", "zstandard", "h5py", "gsd", "minari", "gymnasium", "jax", "pillow")
 LINE_WIDTH = 119
 
-CUTS_TEXT = """A small file of each is cut before every byte, or before every k-th. "Complete": of the
-cuts before which at least one whole tick lies (where a format compresses blocks: its whole block), those after which
-all such ticks were read. "Ticks read" is the mean share of all ticks over all cuts. "Raised" is any exception, on opening or later: what was read before
-it counts as read. In silence: no exception and no report. Mind that so small a file is one chunk of MCAP and
-few pages of SQLite, which takes a last page that is cut short for one that ends in zeros: in large files a cut costs
-MCAP's streaming reader a smaller share, and a cut that SQLite does not see is rarer."""
-FLIPS_TEXT = """One bit at a time is flipped in an otherwise whole file. Detected: an exception or a report. Harmless:
-all data is read as it was written and nothing is said. Wrong in silence: other data than was written, or not all of
-it ("only missing"), with no exception and no report. "Ticks left" is the mean share of ticks that were still read where
-the flip was detected."""
-KILLS_TEXT = """A process records at full speed and is killed with SIGKILL; a tick is acknowledged when the library's
-call for it has returned. Lost are acknowledged ticks that cannot be read afterwards, by the plain way of opening or, if
-that fails, by the other one that the documentation offers. Only the process dies, so that nothing depends on
-fsync; a power cut is not measured here."""
+CUTS_TEXT = """A small file of each format is cut before every byte, or before every k-th. "Complete" counts cuts with at
+least one complete tick before them (if a format compresses blocks: its complete block), after which all such ticks were
+read. "Ticks read" is the mean share of all ticks over all cuts. "Raised" is any exception, on opening or later; data read
+before it counts as read. "In silence" means no exception and no report. Such a small file is one chunk of MCAP and a few
+pages of SQLite. SQLite reads a last page that is cut short as one that ends in zeros. In large files a cut costs MCAP's
+streaming reader a smaller share, and SQLite misses a cut less often."""
+FLIPS_TEXT = """One bit at a time is flipped in an otherwise intact file. "Detected" means an exception or a report.
+"Harmless": all data is read as it was written, and nothing is reported. "Wrong in silence": data differs from what was
+written, or is incomplete ("only missing"), with no exception and no report. "Ticks left" is the mean share of ticks that
+were still read after a detected flip."""
+KILLS_TEXT = """A process records at full speed and is killed with SIGKILL. A tick is acknowledged when the library's
+call for it has returned. An acknowledged tick is lost if it cannot be read afterwards, neither by the plain way of opening
+nor, if that fails, by the alternative that the documentation offers. Only the process dies, so nothing depends on
+fsync. Power cuts are not measured here."""
 
 
 @attrs.define
 class Measured:
-    """All that was measured of one peer; None where it takes no part."""
+    """The measurements of one peer; None if it takes no part."""
 
     peer: Peer
     cuts: CutCounts | None = None
@@ -58,14 +58,14 @@ class Sheet:
 
 
 def list_versions() -> dict[str, str]:
-    """The versions of all that takes part."""
+    """The versions of all libraries."""
     versions = {"ours": importlib.metadata.version("simulation-flight-recorder")}
     versions |= {name: importlib.metadata.version(name) for name in PACKAGES}
     return versions | {"HDF5": h5py.version.hdf5_version, "SQLite": sqlite3.sqlite_version}
 
 
 def describe_machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """The machine of the measurements."""
     return {
         "cores": len(os.sched_getaffinity(0)),
         "system": platform.system(),
@@ -139,7 +139,7 @@ def make_sheets(measured: list[Measured]) -> list[Sheet]:
 
 
 def print_sheets(console: Console, sheets: list[Sheet]) -> None:
-    """On the terminal."""
+    """Print the tables on the terminal."""
     for sheet in sheets:
         if not sheet.rows:
             continue
@@ -152,17 +152,17 @@ def print_sheets(console: Console, sheets: list[Sheet]) -> None:
 
 
 def make_markdown(sheets: list[Sheet], measured: list[Measured], facts: dict[str, Any]) -> str:
-    """The page. facts: as they go into the JSON."""
+    """Return the page. facts: as in the JSON."""
     lines = [
-        "# Damage and crashes: this recorder beside other formats",
+        "# Damage and crashes: this recorder compared with other formats",
         "",
         *wrap(
             f"Made by `python tools/compare --seed {facts['seed']}{' --quick' if facts['quick'] else ''}` in "
-            f"{facts['seconds']:,.0f} s. The same data for everybody: for each tick its number, an 8-byte hash and "
-            f"{INPUT_BYTES} bytes of inputs, and every {facts['state_every']} ticks an array of {STATE_BYTES} bytes; "
-            f"{facts['ticks']} ticks for cuts and flips. The seed decides on data, sample and times of kills; identifiers and "
-            "dates that the libraries put into their files differ from run to run, and so do a few counts. A warning counts as "
-            "a report. Of Minari only the data file is damaged, not its metadata.json."
+            f"{facts['seconds']:,.0f} s. All formats store the same data: for each tick its number, an 8-byte hash and "
+            f"{INPUT_BYTES} bytes of inputs, and every {facts['state_every']} ticks an array of {STATE_BYTES} bytes. Cuts "
+            f"and flips use {facts['ticks']} ticks. The seed decides the data, the sample and the times of kills. "
+            "Identifiers and dates that the libraries write into their files differ from run to run, and so do a few "
+            "counts. A warning counts as a report. For Minari only the data file is damaged, not its metadata.json."
         ),
     ]
     for sheet in sheets:
@@ -174,19 +174,17 @@ def make_markdown(sheets: list[Sheet], measured: list[Measured], facts: dict[str
             "|" + "|".join(["---", *["--:"] * (len(sheet.columns) - 1)]) + "|",
         ]
         lines += ["| " + " | ".join(row) + " |" for row in sheet.rows]
-    lines += ["", "## What each does well", ""]
+    lines += ["", "## Strengths of each", ""]
     strengths = {one.peer.library: (one.peer.name, one.peer.strength) for one in reversed(measured)}
     for name, strength in reversed(strengths.values()):
         lines += wrap(f"- **{name}**: {strength}", indent="  ")
     machine = ", ".join(f"{name} {value}" for name, value in facts["machine"].items())
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    return "\n".join(
-        [*lines, "", "## Where this was measured", "", *wrap(f"{machine}."), "", *wrap(f"{versions}."), ""]
-    )
+    return "\n".join([*lines, "", "## Machine and versions", "", *wrap(f"{machine}."), "", *wrap(f"{versions}."), ""])
 
 
 def wrap(text: str, *, indent: str = "") -> list[str]:
-    """Lines of a paragraph. indent: of all but the first."""
+    """The lines of a paragraph. indent: that of all lines but the first."""
     return textwrap.wrap(" ".join(text.split()), LINE_WIDTH, subsequent_indent=indent)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ import attrs
 import msgpack
 
 from recorder.exception_text import raised_text
+from recorder.processes.interpreter import finish, module_program, start_python
 from recorder.session.recorder import Recorder
 from sim.adapters.find_adapter import adapt
 from sim.adapters.interface.adapter_registry import Adapter, adapter_for, adapter_named
@@ -220,18 +220,13 @@ def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[Conf
         return []
     told = msgpack.packb({"place": subject.place, "path": sys.path, "runs": [run.inputs for run in runs]})
     seed = "0" if os.environ.get("PYTHONHASHSEED") != "0" else "1"
-    finished = subprocess.run(
-        [sys.executable, "-m", "recorder.conformance.contract_process"],
-        input=told,
-        capture_output=True,
-        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        check=False,
-    )
-    if finished.returncode:
-        last = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise RuntimeError(f"another process cannot run it: {last[0] if last else finished.returncode}")
+    variables = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = start_python(module_program("recorder.conformance.contract_process"), environment=variables)
+    finished = finish(process, told)
+    if finished.exit_code:
+        raise RuntimeError(f"another process cannot run it: {finished.last_words or finished.exit_code}")
     found = []
-    for run, hashes in zip(runs, msgpack.unpackb(finished.stdout), strict=True):
+    for run, hashes in zip(runs, msgpack.unpackb(finished.output), strict=True):
         pairs = zip(run.hashes, hashes, strict=True)
         bad = next((tick for tick, (mine, other) in enumerate(pairs) if mine != other), None)
         if bad is not None:

@@ -11,6 +11,7 @@ import msgpack
 
 from recorder.conformance.contract_checks import simulation_from
 from recorder.factory_spec import load_factory
+from recorder.processes.interpreter import begin_as_python
 from sim.kernel.plain_data import decode_plain
 
 
@@ -35,6 +36,7 @@ def factory_at(file: str, name: str) -> Any:
 
 def main() -> None:
     """Read from stdin, write to stdout: MessagePack."""
+    begin_as_python()
     told = msgpack.unpackb(sys.stdin.buffer.read())
     sys.path[:] = told["path"]
     make = factory_at(*told["place"])

@@ -7,11 +7,10 @@ corpus is what lies in its folder, with an index or without.
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +21,8 @@ from recorder.corpus.inspect_tape import examine, glance, stamp_of
 from recorder.corpus.run import Run
 from recorder.corpus.selection import Selection
 from recorder.errors import RecordingError
+from recorder.processes.pool import Report, results_in_order
+from recorder.processes.spawn_pool import SpawnPool
 from recorder.storage.atomic_file import atomic_file
 from recorder.storage.file_names import following_segments, journal_path, segment_path
 from recorder.storage.open_tape import is_locked
@@ -120,9 +121,12 @@ def look_at(
     workers = min(jobs, len(paths) // TAPES_A_PROCESS)
     if workers <= 1:
         return keep(map(how, paths))
-    # Not forked: a fork takes the locks of threads with it.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return keep(pool.map(how, paths))
+    work = partial(_look_at_one, how)
+    return keep(results_in_order(SpawnPool(workers), work, paths, name=lambda path: f"looked at {path}"))
+
+
+def _look_at_one(how: Callable[[Path], Run], path: Path, _: Report) -> Run:
+    return how(path)
 
 
 def refresh_index(

@@ -14,10 +14,8 @@ import fcntl
 import functools
 import hashlib
 import itertools
-import multiprocessing
 import os
 import re
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +27,7 @@ from recorder.corpus.corpus import TAPE_SUFFIX, Corpus, note_run
 from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, examine, family_of, scores_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
-from recorder.processes.parent_death import end_with_parent
+from recorder.processes.pool import Pool
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import input_source_of
 from recorder.runs.outcome import outcome_at
@@ -218,11 +216,12 @@ def run_missing(
     folder: Path,
     *,
     workers: int | None = None,
+    pool: Pool | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[RunRecord]:
     """Run what is missing, tapes and index in the folder, which is locked; what became of it, in the same order.
 
-    progress: told how many have finished. Raises OSError, ForeignIndexError.
+    workers, pool: see run_many. progress: told how many have finished. Raises OSError, ForeignIndexError.
     """
     for one in missing:
         clear_unfinished(_tape_of(one))
@@ -242,7 +241,7 @@ def run_missing(
     assert len(intervals) <= 1  # Of all runs; see plan_runs.
     work = functools.partial(run_generated, keyframe_interval_ticks=max(intervals, default=KEYFRAME_INTERVAL_TICKS))
     try:
-        return run_many(jobs, workers=workers, finished=finished, work=work)
+        return run_many(jobs, workers=workers, pool=pool, finished=finished, work=work)
     finally:
         _clear_parts(missing)  # Of runs that failed or were interrupted: they would be begun anew.
 
@@ -264,10 +263,9 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     Raises KeyboardInterrupt.
     """
     assert job.tape is not None
-    process = _Worker.here()
     error: str | None = None
     try:
-        error = _record(job, job.tape, process, keyframe_interval_ticks)
+        error = _record(job, job.tape, keyframe_interval_ticks)
         tape = job.tape.with_name(job.tape.name.removesuffix(PART_SUFFIX))
         publish_file(job.tape, tape)
         run = examine(tape)
@@ -280,7 +278,7 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     return GeneratedRun(job.index, job.name, {}, job.ticks, tape=str(tape), error=error, run=run, **facts)
 
 
-def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int) -> str | None:
+def _record(job: Job, tape: Path, keyframe_interval_ticks: int) -> str | None:
     """Record a run to its end and seal its tape; what the simulation raised, if it did.
 
     It is the run that record run would make of the same scenario, seed and players.
@@ -300,7 +298,6 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
     )
     with recorder, raced_inputs(recorder.simulation, input_source.inputs) as inputs_at:
         while (end := outcome_at(recorder, input_source, job.ticks)) is None:
-            process.ensure_wanted()
             given = inputs_at(recorder.tick + 1, recorder.simulation.state)
             try:
                 recorder.step(given)
@@ -310,37 +307,3 @@ def _record(job: Job, tape: Path, process: _Worker, keyframe_interval_ticks: int
         scores = scores_of(world, job.config, recorder.simulation.state)
         recorder.close(end | ({SCORES: scores} if scores else {}))
     return None
-
-
-class _Worker:
-    """The process that a run is in: it ends with the one that has begun it, and stops when it is interrupted.
-
-    A worker that outlived its parent would go on writing where a second try begins anew.
-    """
-
-    _here: _Worker | None = None
-
-    def __init__(self) -> None:
-        self._interrupted = False
-        parent = multiprocessing.parent_process()
-        if parent is None:
-            return  # Not a worker: the user's own process, where Ctrl-C does what it always does.
-        signal.signal(signal.SIGINT, self._interrupt)
-        assert parent.pid is not None
-        end_with_parent(parent.pid)
-
-    @classmethod
-    def here(cls) -> _Worker:
-        """The one of this process."""
-        if cls._here is None:
-            cls._here = cls()
-        cls._here.ensure_wanted()
-        return cls._here
-
-    def _interrupt(self, *_: object) -> None:
-        self._interrupted = True  # No exception: between two runs nobody would catch it.
-
-    def ensure_wanted(self) -> None:
-        """Raise KeyboardInterrupt if this process was told to stop."""
-        if self._interrupted:
-            raise KeyboardInterrupt

@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import random
-import sys
-import tempfile
-import traceback
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgpack
 
+from recorder.processes.fork_pool import ForkPool
+from recorder.processes.pool import Report, WorkerDiedError, results_in_order
+
 
 def in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What work gives in a copy of this process. Raises RuntimeError if the copy died."""
-    with tempfile.TemporaryDirectory(prefix="explain-") as folder:
-        path = Path(folder) / "result"
-        drawn = random.getstate()  # Python seeds the random module of a copy anew; here a copy is to be one.
-        with warnings.catch_warnings():
-            # Threads of a numeric library that wait for work: the copy has none of them, and starts its own.
-            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-            child = os.fork()
-        if not child:
-            random.setstate(drawn)
-            _live(work, path)
-        _, status = os.waitpid(child, 0)
-        if status:
-            raise RuntimeError(f"a copy of the process died with exit code {os.waitstatus_to_exitcode(status)}")
-        result: dict[str, Any] = msgpack.unpackb(path.read_bytes(), strict_map_key=False)
-        return result
+    """Return what work returns in a copy of this process.
 
+    Raises RuntimeError if the copy died, or if work raised there.
+    """
+    drawn = random.getstate()  # Python seeds the random module of a copy anew; here a copy is to be one.
 
-def _live(work: Callable[[], dict[str, Any]], path: Path) -> None:
-    """The whole life of a copy; it ends without closing or flushing what is the original's."""
-    code = 1
+    def in_the_copy(_: None, __: Report) -> bytes:
+        random.setstate(drawn)
+        packed: bytes = msgpack.packb(work())
+        return packed
+
     try:
-        path.write_bytes(msgpack.packb(work()))
-        code = 0
-    except BaseException:  # noqa: BLE001 - whatever it is, the copy must not go on as if it were the original
-        traceback.print_exc()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
+        (result_bytes,) = results_in_order(ForkPool(1), in_the_copy, [None], name=lambda _: "worked on a copy")
+    except WorkerDiedError as error:
+        raise RuntimeError(f"a copy of the process died with exit code {error.exit_code}") from None
+    except Exception as error:
+        raise RuntimeError(f"a copy of the process failed: {type(error).__name__}: {error}") from error
+    result: dict[str, Any] = msgpack.unpackb(result_bytes, strict_map_key=False)
+    return result

@@ -1,123 +1,129 @@
-"""Processes that work for a batch: they end with the process that made them, and when that has no more use for them."""
+"""A pool of fresh interpreters, each of which works on many items.
+
+Not forked: a fork takes the locks of threads with it, a recorder's writer among them. Starting one takes about a second.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import signal
-import warnings
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
-from recorder.errors import RecordingWarning
-from recorder.processes.deferred_interrupts import interrupts_held_back
-from recorder.processes.parent_death import end_with_parent
+import attrs
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
+from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work
+from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_worker, join_worker, starting, work_on
 
 
-class _Spawning(SpawnContext):
-    """Makes processes as ever, and knows them: a pool tells nobody which are its own.
+@attrs.frozen
+class SpawnPool:
+    """At most that many processes for each submission; see Pool. Work, items and results are pickled.
 
-    Not forked: a fork takes the locks of threads with it, a recorder's writer among them.
+    Attributes:
+        workers: how many.
+        prepare: what each worker does first.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.made: list[SpawnProcess] = []
+    workers: int = attrs.field()
+    prepare: Callable[[], None] | None = None
 
-    def Process(self, *given: Any, **more: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802 - its name there.
-        """One more process."""
-        process = SpawnProcess(*given, **more)
-        self.made.append(process)
-        return process
+    @workers.validator
+    def _check_workers(self, _: Any, workers: int) -> None:
+        if workers < 1:
+            raise ValueError(f"expected at least 1 worker, got {workers}")
 
-
-class _Pool(ProcessPoolExecutor):
-    """Starts its processes such that an interrupt of the terminal, which all processes get, is the parent's alone."""
-
-    def submit(self, *given: Any, **more: Any) -> Future[Any]:
-        """As ever; where a process is started, it is started with interrupts held back, until _begin ignores them."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    def submit(
+        self,
+        work: Work[Item, Result],
+        items: Iterable[Item],
+        *,
+        name: Callable[[Item], str],
+        on_progress: OnProgress | None = None,
+    ) -> Submission[Result]:
+        """See Pool. Raises TypeError for work that cannot be pickled."""
         try:
-            return super().submit(*given, **more)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            ForkingPickler.dumps(work)
+        except Exception as error:
+            raise TypeError(
+                f"expected work that can be pickled, got {work!r} ({error}): use functions of a module, or a ForkPool"
+            ) from error
+        return _SpawnSubmission(work, items, self, name, on_progress)
 
 
-def _begin(parent: int) -> None:
-    """The first thing that a worker does."""
-    end_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent ends its workers, see pool_of.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    warnings.simplefilter("ignore", RecordingWarning)  # A tape that fails is in its run's record.
+class _SpawnSubmission(PipedSubmission[Item, Result]):
+    """Keeps its workers until no item is left, and gives them the next one before the caller is given an outcome."""
+
+    def __init__(
+        self,
+        work: Work[Item, Result],
+        items: Iterable[Item],
+        pool: SpawnPool,
+        name: Callable[[Item], str],
+        on_progress: OnProgress | None,
+    ) -> None:
+        super().__init__(items, pool.workers, name, on_progress)
+        self._work = work
+        self._prepare = pool.prepare
+        self._context = multiprocessing.get_context("spawn")
+
+    def _feed(self) -> None:
+        idle = [worker for worker in self._workers.values() if worker.task is None]
+        while (idle or len(self._workers) < self._worker_count) and (task := next(self._tasks, None)) is not None:
+            with starting():
+                self._give(idle, task)
+
+    def _feed_ahead(self) -> None:
+        self._feed()
+
+    def _give(self, idle: list[Worker], task: tuple[int, Item]) -> None:
+        """Give the item to a worker that waits, or else to a new one."""
+        while idle:
+            worker = idle.pop()
+            try:
+                worker.pipe.send(task[1])
+            except OSError:  # It died while it had no item, which is no fault of this one.
+                join_worker(self._workers, worker)
+            except Exception as error:  # noqa: BLE001 - of pickling, before anything was sent
+                self._arrived.append(Outcome(task[0], error=error))
+                idle.append(worker)
+                return
+            else:
+                worker.task = task
+                return
+        worker = self._start()
+        try:
+            worker.pipe.send(task[1])
+        except OSError:
+            worker.task = task  # It died at once; that is received as any other death.
+        except Exception as error:  # noqa: BLE001 - as above
+            self._arrived.append(Outcome(task[0], error=error))
+            idle.append(worker)
+        else:
+            worker.task = task
+
+    def _start(self) -> Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_live, args=(os.getpid(), self._prepare, self._work, theirs))
+        process.start()
+        theirs.close()
+        worker = self._workers[ours] = Worker(process, ours)
+        return worker
+
+    def _release(self, worker: Worker) -> None:
+        """Leave it to wait for the next item."""
 
 
-@contextmanager
-def pool_of(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """So many processes. If what is done with them raises, an interrupt for example, they are killed at once."""
-    context = _Spawning()
-    pool = _Pool(workers, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
-    try:
-        yield pool
-    except BaseException:
-        for process in context.made:
-            process.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def run_in(
-    executor: Executor,
-    waiting: deque[Task],
-    at_once: int,
-    work: Callable[[Task], Result],
-    keep: Callable[[Result], None],
-    failed: Callable[[Task, Exception], Result],
-) -> list[Task]:
-    """Do tasks, taken from waiting, until there are none, or a worker has died: then, those that were under way.
-
-    keep: called with each result as it comes. failed: the result of what the executor could not take or give. If keep
-    raises, or a user interrupts, what had finished is kept first, and nothing more is begun.
-    """
-    under_way: dict[Future[Result], Task] = {}
-    broken: list[Task] = []
-    is_broken = False
-    try:
-        while under_way or (waiting and not is_broken):
-            while waiting and len(under_way) < at_once and not is_broken:
-                task = waiting[0]
-                try:
-                    future = executor.submit(work, task)
-                except BrokenProcessPool:  # A worker has died; this task had no part in it.
-                    is_broken = True
-                else:
-                    under_way[future] = waiting.popleft()
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done if under_way else ():
-                try:
-                    result = future.result()
-                except BrokenProcessPool:
-                    is_broken = True
-                    broken.append(under_way.pop(future))
-                    continue
-                except Exception as error:  # noqa: BLE001 - of an executor of the user's: it is that task's result.
-                    result = failed(under_way[future], error)
-                with interrupts_held_back():  # Between the two it would be kept once more.
-                    keep(result)
-                    del under_way[future]
-    except KeyboardInterrupt:
-        for future in under_way:
-            if not future.cancel() and future.done() and future.exception() is None:
-                keep(future.result())
-        raise
-    except BaseException:
-        for future in under_way:
-            future.cancel()
-        raise
-    return broken
+def _live(parent: int, prepare: Callable[[], None] | None, work: Work[Any, Any], pipe: Connection) -> None:
+    """The whole life of a worker."""
+    begin_as_worker(parent)
+    if prepare is not None:
+        prepare()
+    while True:
+        try:
+            item = pipe.recv()
+        except EOFError:  # No item is left.
+            return
+        work_on(item, work, pipe)

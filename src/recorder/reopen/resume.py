@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -37,6 +37,7 @@ from recorder.format.segments.segment_reader import Segment
 from recorder.recording_options import RecordingOptions
 from recorder.reopen.preconditions import ensure_first_file, ensure_sound, settings_of
 from recorder.reopen.state_check import StateCheck
+from recorder.reopen.torn_tail import cut_torn_tail, take_begun_segment_away
 from recorder.session.change_source import find_source
 from recorder.session.recorder import Recorder
 from recorder.session.session import Resumed, Session, encode_small, meta_maker
@@ -49,8 +50,6 @@ from sim.kernel.registry import find_world
 from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.simulation import Simulation, inner_of, restore
 from sim.scenario.wrap import wrap_scenario
-
-PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
 
 Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
 
@@ -102,7 +101,7 @@ def resume_in(
         ensure_hooks(inner_of(adapted))
         keyframe_tick = restore_last_tick(assembled, adapted, progress)
         if begun is not None:
-            _take_away(files, ios.pop(begun), begun)
+            take_begun_segment_away(files, ios.pop(begun), begun)
         session, torn_file = _open_for_writing(files, ios, assembled, settings)
         resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
         return Recorder.resuming(path, adapted, session, resumed, changes)
@@ -155,42 +154,6 @@ def _begun_segment(assembled: Assembled, sources: Sequence[SegmentInput]) -> int
     own |= {damage.segment for damage in assembled.damages if damage.offset == 0}  # Without one sound block.
     own -= {damage.segment for damage in assembled.damages if not damage.torn}
     return following[0] if following == [last + 1] and following[0] in own else None
-
-
-def _take_away(files: Files, io: IO, number: int) -> None:
-    """Remove a segment that was begun, so that it can be begun again; what is in it is kept."""
-    _keep_aside(files, io, 0, io.size())
-    files.remove(number)
-
-
-def _keep_aside(files: Files, io: IO, start: int, end: int) -> str | None:
-    """Copy what stands from start to end into a file of its own, and give its name; zeros are not worth keeping.
-
-    Raises OSError if not all of it can be copied.
-    """
-    if not any(piece.strip(b"\0") for piece in _pieces(io, start, end)):
-        return None
-    copied_bytes = 0
-
-    def counted() -> Iterator[bytes]:
-        nonlocal copied_bytes
-        for piece in _pieces(io, start, end):
-            copied_bytes += len(piece)
-            yield piece
-
-    name = files.set_aside(counted())
-    if copied_bytes != end - start:
-        raise OSError(
-            errno.EIO, f"{copied_bytes} of {end - start} half-written bytes could be read; nothing is cut off"
-        )
-    return name
-
-
-def _pieces(io: IO, start: int, end: int) -> Iterator[bytes]:
-    """The bytes from start to end, a few at a time: a tail may be larger than memory, and than one read may be."""
-    while start < end and (piece := io.pread(start, min(PIECE_BYTES, end - start))):
-        yield piece
-        start += len(piece)
 
 
 def make_world(assembled: Assembled) -> Simulation:
@@ -254,7 +217,7 @@ def _open_for_writing(
     syncs = settings.sync_interval_s is not None
     tell_durable = settings.sync_each_block or not settings.deterministic
     encoder = _encoder_after(assembled, segment)
-    torn_file = _cut_torn_tail(files, io, contents.good_end)
+    torn_file = cut_torn_tail(files, io, contents.good_end)
     if syncs:
         io.fdatasync()  # Whoever wrote this may have been killed before the system wrote it to the disk.
     else:
@@ -280,17 +243,6 @@ def _open_for_writing(
     if settings.is_ring:
         log.put_rotation()  # Or a ring that is resumed again and again would never be full enough to move on.
     return Session(files, log, settings, assembled.run_id, described, assembled.recording.last_tick), torn_file
-
-
-def _cut_torn_tail(files: Files, io: IO, good_end: int) -> str | None:
-    """Keep what stands behind the last sound block as a file, then cut it off; zeros are not worth keeping."""
-    size = io.size()
-    if size == good_end:
-        return None
-    torn_file = _keep_aside(files, io, good_end, size)
-    io.truncate(good_end)
-    io.fdatasync()
-    return torn_file
 
 
 def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import deque
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from recorder.errors import WriterFailedError
-from recorder.processes.spawn_pool import pool_of, run_in
+from recorder.errors import RecordingWarning, WriterFailedError
+from recorder.processes.deferred_interrupts import interrupts_held_back
+from recorder.processes.executor_pool import ExecutorPool
+from recorder.processes.pool import Outcome, Pool, Report, WorkerDiedError
+from recorder.processes.spawn_pool import SpawnPool
 from recorder.runs.input_source import InputSource, input_source_of
 from recorder.scenarios.run_scenario import run_with_scenario
 from recorder.settings import TICKS_MAX
@@ -224,6 +228,7 @@ def run_many(
     *,
     workers: int | None = None,
     executor: Executor | None = None,
+    pool: Pool | None = None,
     finished: Callable[[RunRecord], None] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
@@ -231,37 +236,57 @@ def run_many(
 
     workers: see worker_count. executor: any of concurrent.futures instead of processes of our own; it is not shut down.
     If a process of it dies, it takes no more jobs: those that it has left run in processes of our own, by default one.
-    finished: called with each record as it comes, in any order. work: what a worker does with a job.
+    pool: what runs the jobs instead; see recorder.processes.pool. finished: called with each record as it comes, in any
+    order. work: what a worker does with a job.
 
-    Raises ValueError if two jobs have the same index.
+    Raises ValueError if two jobs have the same index, or if both an executor and a pool are given.
     """
+    if executor is not None and pool is not None:
+        raise ValueError("expected an executor or a pool, got both")
     if len({job.index for job in jobs}) < len(jobs):
         raise ValueError("each job of a batch needs an index of its own")
     batch = _Batch(jobs, work, finished)
     if executor is not None:
-        batch.run_in_executor(executor, workers or 1)
+        own = _own_pool(workers or 1)
+        batch.run_in(ExecutorPool(executor), again=own)
+        batch.run_in(own, again=own)
+    elif pool is not None:
+        batch.run_in(pool, again=pool)
     elif worker_count(workers) == 1:
         for job in jobs:
             batch.keep(work(job))
     else:
-        batch.run_in_processes(worker_count(workers))
+        own = _own_pool(worker_count(workers))
+        batch.run_in(own, again=own)
     return [batch.records[job.index] for job in jobs]
+
+
+def _own_pool(workers: int) -> SpawnPool:
+    return SpawnPool(workers, prepare=_ignore_recording_warnings)
+
+
+def _ignore_recording_warnings() -> None:
+    warnings.simplefilter("ignore", RecordingWarning)  # A tape that fails is in its run's record.
+
+
+def _work_on(work: Callable[[Job], RunRecord], job: Job, _: Report) -> RunRecord:
+    return work(job)
 
 
 class _Batch:
     """Jobs that wait, and what has become of the others.
 
-    If a worker dies, those jobs that were under way are suspects, and run again one by one in a process of their own.
+    A job whose worker dies is run again when the others are done, with nothing else to do.
     """
 
     def __init__(
         self, jobs: Sequence[Job], work: Callable[[Job], RunRecord], finished: Callable[[RunRecord], None] | None
     ) -> None:
         self.records: dict[int, RunRecord] = {}
-        self._waiting = deque(jobs)
-        self._work = work
+        self._waiting = list(jobs)
+        self._work = partial(_work_on, work)
         self._finished = finished
-        # What a suspect has written of its tape goes; what was there before is somebody's, and refused as ever.
+        # What such a job has written of its tape goes; what was there before is somebody's, and refused as ever.
         self._own = {job.index for job in jobs if job.tape is not None and not job.tape.exists()}
 
     def keep(self, record: RunRecord) -> None:
@@ -270,29 +295,46 @@ class _Batch:
         if self._finished is not None:
             self._finished(record)
 
-    def run_in_executor(self, executor: Executor, workers: int) -> None:
-        """In an executor of the user's; workers: of processes of our own, for what is left if it breaks."""
-        self._run_again(run_in(executor, self._waiting, len(self._waiting), self._work, self.keep, failed_record))
-        self.run_in_processes(workers)
-
-    def run_in_processes(self, workers: int) -> None:
-        """All that wait, in processes of our own."""
-        while self._waiting:
-            with pool_of(workers) as pool:
-                suspects = run_in(pool, self._waiting, 2 * workers, self._work, self.keep, failed_record)
-            self._run_again(suspects)
-
-    def _run_again(self, suspects: list[Job]) -> None:
-        waiting = deque(sorted(suspects, key=lambda job: job.index))
-        for suspect in waiting:
-            if suspect.tape is not None and suspect.index in self._own:
-                clear_unfinished(suspect.tape)
-        while waiting:
-            with pool_of(1) as alone:
-                broken = run_in(alone, waiting, 1, self._work, self._keep_again, failed_record)
-            for job in broken:
+    def run_in(self, pool: Pool, again: Pool) -> None:
+        """Run all that wait, and in again those whose worker died. Those that the pool does not take wait on."""
+        if not self._waiting:
+            return
+        died = self._run(pool, self._waiting, self.keep)
+        for job in sorted(died, key=lambda job: job.index):
+            if job.tape is not None and job.index in self._own:
+                clear_unfinished(job.tape)
+            if self._run(again, [job], self._keep_again):
                 why = f"its worker died {ATTEMPTS_MAX} times, the last time with nothing else to do"
                 self._keep_again(failed_record(job, why))
+        self._waiting = [job for job in self._waiting if job.index not in self.records]
+
+    def _run(self, pool: Pool, jobs: Sequence[Job], keep: Callable[[RunRecord], None]) -> list[Job]:
+        """Run jobs in a pool and keep their records; those whose worker died.
+
+        If keep raises nothing more is begun; if a user interrupts, what had finished is kept first.
+        """
+        died: list[Job] = []
+
+        def take(outcome: Outcome[RunRecord]) -> None:
+            job = jobs[outcome.index]
+            if isinstance(outcome.error, WorkerDiedError):
+                died.append(job)
+            else:
+                keep(failed_record(job, outcome.error) if outcome.error is not None else outcome.get())
+
+        submission = pool.submit(self._work, jobs, name=lambda job: f"ran {job.run_name}")
+        try:
+            for outcome in submission:
+                with interrupts_held_back():  # In the midst of it, the record would be kept once more.
+                    take(outcome)
+        except KeyboardInterrupt:
+            for outcome in submission.cancel():
+                if outcome.error is None:
+                    take(outcome)
+            raise
+        finally:
+            submission.cancel()
+        return died
 
     def _keep_again(self, record: RunRecord) -> None:
         self.keep(attrs.evolve(record, attempts=ATTEMPTS_MAX))

@@ -191,12 +191,6 @@ def _read(path: Path) -> tuple[Checkpoint, Mapping[str, Any]] | str:
         return str(error) or type(error).__name__
 
 
-def nearest_checkpoint(folder: Path, tick: int, wanted_hash: str) -> Checkpoint | None:
-    """The newest checkpoint of a scenario at or before tick. Raises OSError."""
-    found = discover_checkpoints(folder).checkpoints
-    return next((one for one in found if one.tick <= tick and one.scenario_hash == wanted_hash), None)
-
-
 def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
     """Put a simulation, of the same world and scenario, into the state of a checkpoint; the state's tick.
 

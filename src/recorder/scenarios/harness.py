@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import attrs
 
 from recorder.factory_spec import load_factory
+from recorder.processes.pool import Pool
 from recorder.scenarios.batch import Job, RunRecord, failed_record, record_of, run_many
 from recorder.scenarios.pass_criteria import check_contracts
 from recorder.scenarios.run_scenario import TICKS_BY_DEFAULT, InputsOf, run_with_scenario
@@ -56,6 +57,7 @@ def run_harness(
     tapes: Path | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
+    pool: Pool | None = None,
     finished: Callable[[RunRecord], None] | None = None,
 ) -> list[HostRecord]:
     """Run scenarios of a host, all by default, in the order in which it names them.
@@ -75,7 +77,7 @@ def run_harness(
         for index, name in enumerate(wanted)
     ]
     work = functools.partial(_run_hosted, adapter)
-    records = run_many(jobs, workers=workers, executor=executor, finished=finished, work=work)
+    records = run_many(jobs, workers=workers, executor=executor, pool=pool, finished=finished, work=work)
     return [_with_failures(record) for record in records]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from recorder.format.limits import WHOLE_MAX
+from recorder.processes.pool import Pool
 from recorder.scenarios.batch import Job, RunRecord, ensure_registered, job_of, run_job, run_many, ticks_of
 from recorder.scenarios.batch_manifest import BatchFolder
 from sim.kernel.registry import ConfigError
@@ -188,12 +189,14 @@ def run_batch(
     *,
     workers: int | None = None,
     executor: Executor | None = None,
+    pool: Pool | None = None,
     finished: Callable[[RunRecord], None] | None = None,
     more: Mapping[str, Any] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
     """Run jobs whose tapes lie in folder; those that have finished there already are not run again.
 
+    workers, executor, pool: see run_many.
     finished: called with each record as it comes, first with those that were there. more: for the manifest. What has
     finished is kept whatever is raised: OSError, naming the folder, also when the disk takes no more of a tape, and
     ValueError as BatchFolder.held does.
@@ -211,7 +214,8 @@ def run_batch(
         for record in done.values():
             tell(record)
         rest = [job for job in jobs if job.index not in done]
-        ran = {r.index: r for r in run_many(rest, workers=workers, executor=executor, finished=keep, work=work)}
+        found = run_many(rest, workers=workers, executor=executor, pool=pool, finished=keep, work=work)
+        ran = {record.index: record for record in found}
         records = [done.get(job.index) or ran[job.index] for job in jobs]
         kept.finish(records, more or {})
     return records

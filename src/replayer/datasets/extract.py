@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
-from recorder.processes.fork_pool import run_forked
+from recorder.processes.fork_pool import ForkPool
+from recorder.processes.pool import Pool, results_in_order
 from replayer.datasets.build import Building, assembled, table_of, versions, write_record_tables
 from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
 from replayer.datasets.plan import (
@@ -80,7 +82,13 @@ Tapes = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @overload
 def extract(
-    tapes: Tapes, output: None = None, *, world: Factory | None = None, jobs: int = 1, **wanted: Any
+    tapes: Tapes,
+    output: None = None,
+    *,
+    world: Factory | None = None,
+    jobs: int = 1,
+    pool: Pool | None = None,
+    **wanted: Any,
 ) -> StreamedDataset: ...
 @overload
 def extract(
@@ -93,6 +101,7 @@ def extract(
     progress: Progress | None = None,
     looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
+    pool: Pool | None = None,
     **wanted: Any,
 ) -> Extraction: ...
 
@@ -107,6 +116,7 @@ def extract(
     progress: Progress | None = None,
     looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
+    pool: Pool | None = None,
     **wanted: Any,
 ) -> Extraction | StreamedDataset:
     """Cut a data set out of tapes, or folders of tapes, into a new folder, output. An extraction that was stopped goes on.
@@ -116,7 +126,8 @@ def extract(
     world: makes the simulation, for tapes that name no registered world. jobs: processes; the files are the same for any
     number; tables that are not written are made in the process that reads them. file_format: "parquet", "arrow", "zarr"
     or "minari". progress: called with ticks done and ticks in all; looking, before that, with how many tapes were looked
-    at. command: for the manifest. wanted: see Request.
+    at. command: for the manifest. pool: what does the parts, instead of processes forked here; see
+    recorder.processes.pool. wanted: see Request.
 
     Raises ExtractionError for what cannot be; OSError; what opening a tape and making its simulation raises.
     """
@@ -126,7 +137,8 @@ def extract(
     import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, and not in each worker; pyarrow is an extra
 
     building = Building(Path(output)) if output is not None else None
-    looked = inspect_tapes(paths, request, world, jobs, looking or (lambda _: None))
+    pool = pool if pool is not None else ForkPool(jobs)
+    looked = inspect_tapes(paths, request, world, pool, looking or (lambda _: None))
     sources = looked.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
@@ -141,7 +153,7 @@ def extract(
         store.ensure_fits(task)
         described["versions"] |= store.versions()
     done = building.begin(described | {"parts": len(parts)})
-    records = _run(task, parts, done, building, jobs, progress, store)
+    records = _run(task, parts, done, building, pool, progress, store)
     tables = {
         table: table_of(table, records, parts, sources)
         for table in dict.fromkeys(name for record in records for name in record.files)
@@ -242,7 +254,7 @@ def _run(
     parts: Sequence[DatasetPart],
     done: dict[int, PartRecord],
     building: Building,
-    jobs: int,
+    pool: Pool,
     progress: Progress | None,
     store: Store | None,
 ) -> list[PartRecord]:
@@ -254,13 +266,13 @@ def _run(
         if progress is not None:
             progress(min(total, finished + ahead), total)
 
-    results = run_forked(
+    results = results_in_order(
+        pool,
+        partial(do_part, task),
         waiting,
-        jobs,
-        tell,
-        lambda part, told: do_part(task, part, told),
-        size=_ticks,
         name=lambda part: f"extracted ticks {part.first} to {part.last} of {task.sources[part.source].name}",
+        size=_ticks,
+        on_progress=tell,
     )
     for part, record in zip(waiting, results, strict=True):
         for table, columns in record.columns.items():

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
 MANIFEST = "manifest.json"
 FORMAT_VERSION = 1
-PARTS_FORMAT = "arrow"  # Of the parts of a store: it can be mapped into memory as it is.  # Of the parts of a store: it can be mapped into memory as it is.
+PARTS_FORMAT = "arrow"  # Of the parts of a store: it can be mapped into memory as it is.
 
-Tables = dict[str, dict[str, Any]]  # As the manifest has them.  # As the manifest has them, by name.
+Tables = dict[str, dict[str, Any]]  # By name, as the manifest has them.
 
 
 def described_file(folder: Path, path: Path) -> dict[str, Any]:
-    """What the manifest says of a file below folder, which is forced to the disk."""
+    """The manifest's entry for a file below folder."""
     with path.open("rb") as file:
-        os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": digest}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from recorder.corpus.inspect_tape import SCORES, plain_scores
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.exit_codes import CORRUPT, UNREADABLE
 from recorder.format.blocks.block import BlockKind
-from recorder.processes.fork_pool import run_forked
+from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.datasets.functions import Setting
 from replayer.datasets.request import ExtractionError, Request
 from replayer.playback.make_simulation import Factory
@@ -118,7 +119,7 @@ class InspectedTapes:
 
 
 def inspect_tapes(
-    paths: Sequence[Path], request: Request, factory: Factory | None, jobs: int, tell: Callable[[int], None]
+    paths: Sequence[Path], request: Request, factory: Factory | None, pool: Pool, tell: Callable[[int], None]
 ) -> InspectedTapes:
     """The tapes as sources, in their order; those of which nothing can be had are left out.
 
@@ -130,14 +131,8 @@ def inspect_tapes(
     codes: list[int] = []
     first_error: RecordingError | None = None
     wanted = request.mode in ("winners", "balanced") or "pairs" in request.tables or not request.tables
-    looked = run_forked(
-        list(paths),
-        jobs,
-        lambda _: None,
-        lambda path, _: _source(path, factory, scores_wanted=wanted),
-        size=lambda _: 1,
-        name=lambda path: f"looked at {path}",
-    )
+    work = partial(_source, factory=factory, scores_wanted=wanted)
+    looked = results_in_order(pool, work, paths, name=lambda path: f"looked at {path}")
     for number, (path, source) in enumerate(zip(paths, looked, strict=True), 1):
         tell(number)
         if isinstance(source, RecordingError):
@@ -157,7 +152,7 @@ def inspect_tapes(
     return InspectedTapes(_split(found, request), notes, codes)
 
 
-def _source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> TapeInput | RecordingError:
+def _source(path: Path, _: Report, *, factory: Factory | None, scores_wanted: bool) -> TapeInput | RecordingError:
     """What is known of a tape, all of whose blocks are read; or why nothing can be had of it."""
     try:
         return _readable_source(path, factory, scores_wanted=scores_wanted)

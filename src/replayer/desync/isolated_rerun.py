@@ -7,7 +7,6 @@ generators of the process (random, numpy.random) are reseeded, as in a new proce
 from __future__ import annotations
 
 import random
-import signal
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -74,7 +73,6 @@ def _earlier(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
 
 
 def _fresh(make_cursor: MakeCursor) -> Cursor:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # The original process handles Ctrl-C.
     random.seed()
     np.random.seed()  # noqa: NPY002 - the global generator: it is not part of the state
     return make_cursor()

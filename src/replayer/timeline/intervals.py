@@ -1,25 +1,29 @@
 """Re-simulate the intervals of a tape, each in a separate process, and compare every hash.
 
 Intervals are independent, because every keyframe is a starting point. Each one runs in a separate process (see
-fork_pool.py) with a fresh simulation. Hidden state (an attribute, a module's global, a random generator) is therefore
-not carried from one interval into the next, where it would mask that the keyframe does not hold it.
+recorder.processes.fork_pool) with a fresh simulation. Hidden state (an attribute, a module's global, a random
+generator) is therefore not carried from one interval into the next, where it would mask that the keyframe does not hold
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.segments.block_location import KeyframeLocation
-from recorder.processes.fork_pool import run_forked
+from recorder.processes.fork_pool import ForkPool
+from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
 
 Result = TypeVar("Result")
+IntervalWork = Callable[[Cursor, "Interval", Report], Result]
 
 
 @attrs.frozen
@@ -112,10 +116,15 @@ def _is_dropped(tape: Tape, tick: int) -> bool:
 
 
 def run_intervals(
-    tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int, on_progress: Callable[[int], None]
+    tape: Tape,
+    world: Factory | None,
+    intervals: list[Interval],
+    jobs: int,
+    on_progress: Callable[[int], None],
+    pool: Pool | None = None,
 ) -> Iterator[IntervalResult]:
     """Verify the intervals and yield the results in their order; parameters as in run_each."""
-    return run_each(tape, world, intervals, jobs, on_progress, verify_interval)
+    return run_each(tape, world, intervals, jobs, on_progress, verify_interval, pool)
 
 
 def run_each(
@@ -124,19 +133,44 @@ def run_each(
     intervals: list[Interval],
     jobs: int,
     on_progress: Callable[[int], None],
-    work: Callable[[Cursor, Interval, Callable[[int], None]], Result],
+    work: IntervalWork[Result],
+    pool: Pool | None = None,
 ) -> Iterator[Result]:
     """Call work for each interval in a separate process, at most jobs at a time; yield its results in order.
 
     work: called with a cursor whose simulation is fresh; its result is pickled.
     on_progress: called with the number of ticks compared in intervals whose results were not yielded yet.
-    Raises SimulationFailedError if the simulation raises.
+    pool: runs the work instead of forked processes. If a worker runs several intervals, state that a step keeps in
+    globals is carried from one to the next.
+
+    Raises SimulationFailedError if the simulation raises; WorkerDiedError.
     """
-    return run_forked(
+    return results_in_order(
+        pool if pool is not None else ForkPool(jobs),
+        _WithCursor(tape, world, work),
         intervals,
-        jobs,
-        on_progress,
-        lambda interval, report: work(Cursor(tape, make_simulation(tape, world)), interval, report),
-        size=lambda interval: interval.final_tick - interval.place.tick,
         name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",
+        size=lambda interval: interval.final_tick - interval.place.tick,
+        on_progress=on_progress,
     )
+
+
+@attrs.frozen
+class _WithCursor(Generic[Result]):
+    """Work on intervals of an open tape; unpickling opens the tape again by its path."""
+
+    tape: Tape
+    world: Factory | None
+    work: IntervalWork[Result]
+
+    def __call__(self, interval: Interval, report: Report, /) -> Result:
+        return self.work(Cursor(self.tape, make_simulation(self.tape, self.world)), interval, report)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _with_cursor, (self.tape.path.absolute(), self.world, self.work)
+
+
+def _with_cursor(path: Path, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
+    tape = Tape(path)
+    tape.check_blocks()  # As in the process that pickled it: no index is trusted.
+    return _WithCursor(tape, world, work)

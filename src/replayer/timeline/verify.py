@@ -11,6 +11,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.change_replay import ChangeLog
+from recorder.processes.pool import Pool
 from replayer.desync.cause_tests import with_causes
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
@@ -82,11 +83,15 @@ def verify_tape(
     jobs: int = 1,
     progress: Progress | None = None,
     dump_folder: Path | None = None,
+    pool: Pool | None = None,
 ) -> VerificationReport:
     """Verify a complete tape; stops simulating after the first divergent tick.
 
     jobs: number of processes. dump_folder: folder for a dump of the first divergent tick; None writes none.
-    Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises.
+    pool: simulates the intervals instead of forked processes; see recorder.processes.pool.
+
+    Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises;
+    WorkerDiedError.
     """
     if jobs < 1:
         raise ValueError(f"jobs: expected at least 1, got {jobs}")
@@ -102,7 +107,7 @@ def verify_tape(
         make_simulation(tape, world)  # Once here: an error is then raised here and not in a worker.
         tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
-        for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show):
+        for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show, pool):
             tally.add(result)
             if result.bad_tick is not None:
                 finding = _find_desync(tape, world, result.interval, result.bad_tick, result.actual_hash)

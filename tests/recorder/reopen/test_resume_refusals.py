@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 import recorder
 from recorder import CorruptError, Recorder, RecordingError
+from recorder.reopen import torn_tail
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
 from recorder.storage.tape_files import TapeFile
 from replayer import Tape
@@ -22,7 +22,6 @@ from sim import Blob, Field, Schema, State, Table
 from oracle.crashes import record_until
 from small_worlds import Herd, Walkers
 
-RESUME = importlib.import_module("recorder.reopen.resume")
 SETTINGS: dict[str, Any] = {"keyframe_interval_ticks": 5, "full_every": 3}
 
 
@@ -195,15 +194,15 @@ def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.
         return pread(self, offset, min(size, 300) if size <= 700 else size)
 
     pread = TapeFile.pread
-    monkeypatch.setattr(RESUME, "PIECE_BYTES", 700)
-    keep = RESUME._keep_aside
+    monkeypatch.setattr(torn_tail, "PIECE_BYTES", 700)
+    keep = torn_tail._keep_in_own_file
 
     def keep_and_watch(*arguments: Any) -> str | None:
         with monkeypatch.context() as patch:
             patch.setattr(TapeFile, "pread", read_less)
             return keep(*arguments)
 
-    monkeypatch.setattr(RESUME, "_keep_aside", keep_and_watch)
+    monkeypatch.setattr(torn_tail, "_keep_in_own_file", keep_and_watch)
     with recorder.resume(path, Walkers()) as tape:
         assert tape.resumed.torn_file == f"{path}.torn-1"
     assert path.with_name("run.tape.torn-1").read_bytes() == tail
@@ -222,7 +221,7 @@ def test_a_tail_that_cannot_be_kept_whole_is_not_cut_off(
         yield b"x" * 100
 
     with monkeypatch.context() as patch:
-        patch.setattr(RESUME, "_pieces", some)
+        patch.setattr(torn_tail, "_pieces", some)
         with pytest.raises(OSError, match="100 of 10500 half-written bytes could be read; nothing is cut off"):
             recorder.resume(path, Walkers())
     assert path.read_bytes() == before

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
-from batch_work import always_dies, dies_beside_a_begun_tape, dies_once, tapes_in
+from batch_work import always_dies, dies_once, dies_with_a_begun_tape, tapes_in
 
 from recorder.scenarios.batch import Job, RunRecord, job_of, run_job, run_many, worker_count
 from recorder.scenarios.batch_manifest import LINES_NAME, MANIFEST_NAME, read_manifest
@@ -116,13 +116,14 @@ def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_a_tape_that_was_begun_when_a_worker_died(tiny: Path, tmp_path: Path) -> None:
-    """What a run had written that was under way with the dead one goes, and it is run again; others' files stay."""
+    """What its run had written goes, and it alone is run again; others' files stay."""
     jobs = jobs_of(tiny, 3, tmp_path / "tapes")
     assert jobs[2].tape is not None
     jobs[2].tape.write_text("somebody's")
-    found = run_many(jobs, workers=2, work=dies_beside_a_begun_tape)
+    found = run_many(jobs, workers=2, work=dies_with_a_begun_tape)
 
     assert without_place(found[:2]) == without_place([run_job(job) for job in jobs_of(tiny, 2)])
+    assert [record.attempts for record in found] == [1, 2, 1]
     assert found[2].error is not None
     assert found[2].error.startswith("FileExistsError")
     assert jobs[2].tape.read_text() == "somebody's"

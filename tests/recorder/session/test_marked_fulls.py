@@ -11,7 +11,7 @@ import pytest
 
 import replayer
 from recorder import Recorder
-from recorder.format.blocks.delta_keyframe import decode_delta, encode_delta
+from recorder.format.blocks.delta_keyframe import decode_delta
 from recorder.format.blocks.full_keyframe import apply_changes, gather_changes
 from recorder.storage.file_names import segment_numbers
 from recorder.writer.buffer_pool import BufferPool
@@ -20,6 +20,7 @@ from sim import Field, Schema, State
 from sim.kernel.changes.row_changes import MarkedChanges
 from sim.kernel.state import Snapshot
 
+from keyframe_payloads import encode_delta
 from oracle.second_checks import CheckedTape
 
 pytestmark = pytest.mark.share(0.3)

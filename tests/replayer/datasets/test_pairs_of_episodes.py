@@ -108,11 +108,11 @@ def own_functions(monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
-def test_pairs_of_an_environment_are_refused_by_every_door(kind: str, tmp_path: Path) -> None:
+def test_pairs_of_an_environment_are_refused_by_every_reader(kind: str, tmp_path: Path) -> None:
     """Written or streamed, in each format, for ticks of one episode, too; and no folder is left behind."""
     path = ENVIRONMENTS[kind](tmp_path / "run.tape")
     pairs: dict[str, Any] = {"tables": "pairs", "fields": "steps"}
-    doors = [
+    readers = [
         lambda: replayer.extract(path, tmp_path / "set", **pairs),
         lambda: replayer.extract(path, tmp_path / "set", **pairs, ranges=((1, 4),), stride=2),
         lambda: replayer.extract(path, tmp_path / "set", tables=("states", "pairs"), fields="steps"),
@@ -121,9 +121,9 @@ def test_pairs_of_an_environment_are_refused_by_every_door(kind: str, tmp_path: 
         lambda: replayer.samples(path, table="pairs", fields="steps"),
         lambda: replayer.samples([path], table="pairs", fields="steps", columns=("obs.*",), shuffle=False),
     ]
-    for door in doors:
+    for read in readers:
         with pytest.raises(ExtractionError) as caught:
-            door()
+            read()
         assert f"{path}: the adapter {kind if kind == 'pettingzoo' else 'gymnasium'} {REFUSED}" in str(caught.value)
         assert REPLACED in str(caught.value)
     assert not (tmp_path / "set").exists()

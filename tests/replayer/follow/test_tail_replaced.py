@@ -14,13 +14,13 @@ from waiting import wait_until
 from recorder import Recorder, UnsupportedVersionError
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import Frame, encode_frame
-from recorder.format.blocks.full_keyframe import encode_full
 from recorder.format.segments.segment_encoder import SegmentEncoder, frames_piece, full_pieces, make_piece
 from recorder.storage import tape_files as logfile
 from replayer.follow.tail import Ended, Tail
 from replayer.tape.tape import Tape
 from sim.kernel.plain_data import encode_plain
 
+from keyframe_payloads import encode_full
 from small_worlds import Walkers
 
 

@@ -10,13 +10,13 @@ import pytest
 import replayer
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.full_keyframe import encode_full
 from recorder.format.segments.segment_encoder import SegmentEncoder, frames_piece, full_pieces
 from replayer.playback.cursor import TELL_S
 from replayer.timeline.timeline import _from_tick
 from replayer.timeline.verify import verify_tape
 from sim.kernel.plain_data import encode_plain
 
+from keyframe_payloads import encode_full
 from small_worlds import Walkers, record
 
 

@@ -20,7 +20,7 @@ import replayer
 import replayer.commands.main
 from recorder import DesyncError, Recorder, SimulationFailedError
 from recorder.format.blocks.block import HEADER_BYTES, BlockKind
-from recorder.processes.fork_pool import TELL_S
+from recorder.processes.worker_pipes import PROGRESS_INTERVAL_S
 from recorder.storage.file_names import segment_path
 from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.tape.tape import Tape
@@ -128,7 +128,7 @@ class Slow(Walkers):
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
-        Slow.now_s += TELL_S / 5
+        Slow.now_s += PROGRESS_INTERVAL_S / 5
 
 
 class Endless(Walkers):

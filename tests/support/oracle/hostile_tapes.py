@@ -8,10 +8,11 @@ from typing import Any
 
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.full_keyframe import encode_full
 from recorder.format.segments.segment_encoder import Piece, SegmentEncoder, frames_piece, full_pieces
 from sim import Field, Schema, State
 from sim.kernel.plain_data import encode_plain
+
+from keyframe_payloads import encode_full
 
 SETTINGS: dict[str, Any] = {
     "keyframe_interval_ticks": 300,

@@ -30,11 +30,6 @@ _UNMARKED_HINT = (
 )
 
 
-def encode_delta(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> memoryview:
-    """The payload of a delta keyframe, see delta_payload."""
-    return delta_payload(tick, state_hash, changes, baseline).joined()
-
-
 def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> Payload:
     """Of a delta keyframe: of changes, the rows that differ from baseline (invariant 1).
 

@@ -141,13 +141,11 @@ def take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
     return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
 
 
-def encode_full(tick: int, state_hash: int, snapshot: Snapshot) -> memoryview:
-    """The payload of a full keyframe."""
-    return full_payload(tick, state_hash, snapshot).joined()
-
-
 def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
-    """The same in parts, which are made of the snapshot when they are asked for; all but one run of it is in its memory."""
+    """The payload of a full keyframe, in parts that are made of the snapshot on demand.
+
+    All but one run of it lies in the snapshot's memory.
+    """
     layout = snapshot.layout
     sections: list[list[Any]] = []
     bodies: list[tuple[Bytes, int]] = []  # A field, and how many bytes a number has that is to be shuffled, or 0.

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +19,6 @@ from replayer.datasets.rows.records import as_form
 pa.array(np.zeros(1))  # With its first array pyarrow imports pandas, if it is there: once here, not in each worker.
 
 ZSTD_LEVEL = 1  # Level 3 makes files of numbers a few per cent smaller and takes half as long again.
-
-
-class TableFile(Protocol):
-    """A file that takes blocks of one table."""
-
-    def write(self, block: Block) -> None:
-        """Add rows."""
-
-    def close(self) -> None:
-        """Finish the file."""
 
 
 def to_arrow(block: Block) -> pa.RecordBatch:

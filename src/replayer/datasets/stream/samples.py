@@ -20,6 +20,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from recorder.processes.fork_pool import ForkPool
 from replayer.datasets.extract import list_tapes, make_task
 from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts, open_source
 from replayer.datasets.request import ExtractionError, Request
@@ -115,7 +116,7 @@ def samples(
         raise ExtractionError("long: a row is a sample here; the long form is for files, see extract")
     # Outcomes take the last state of each tape, which is simulated for that; of states nobody asks for them.
     looking = request if order.gives(OUTCOME) else attrs.evolve(request, tables=("states",))
-    looked = inspect_tapes(paths, looking, world, jobs, lambda _: None)
+    looked = inspect_tapes(paths, looking, world, ForkPool(jobs), lambda _: None)
     sources = looked.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):

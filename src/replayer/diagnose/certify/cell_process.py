@@ -18,6 +18,7 @@ import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.factory_spec import load_factory
+from recorder.processes.interpreter import begin_as_python
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
@@ -31,6 +32,7 @@ from sim.kernel.state import Snapshot
 
 def main(arguments: Sequence[str]) -> int:
     """The whole life of the process; its exit code is 0 if it could say something."""
+    begin_as_python()
     path, sim, *tick = arguments
     # What a user's simulation prints goes to stderr, so that stdout holds the one object and nothing else.
     stdout = os.dup(1)

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import attrs
 
+from recorder.processes.interpreter import PythonProcess, end_all, finish, module_program, start_python
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import (
     BLAS_KERNEL,
@@ -237,7 +238,7 @@ class _Runner:
 
     def __init__(self, path: Path, sim: str | None) -> None:
         self._arguments = [str(path), sim or ""]
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[PythonProcess] = set()
         self._ended = False
         self._known: dict[int, dict[str, str]] = {}
 
@@ -300,42 +301,29 @@ class _Runner:
     def end(self) -> None:
         """End what is running: asked first, so that a process can end its own workers."""
         self._ended = True
-        for process in list(self._running):
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(_PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        end_all(list(self._running), _PATIENCE_S)
 
     def _run(self, cell: Cell, *more: str) -> tuple[int, dict[str, Any] | None, str]:
         """The exit code, what the process found if it could say it, and the last line of what it complained of."""
         if self._ended:
             raise RuntimeError("the certification was given up")
-        environment = dict(os.environ)
-        for name, value in cell.changes.items():
-            environment.pop(name, None)
-            if value is not None:
-                environment[name] = value
-        command = [cell.python, "-P", "-m", "replayer.diagnose.certify.cell_process", *self._arguments, *more]
+        program = module_program("replayer.diagnose.certify.cell_process", [*self._arguments, *more])
         try:
-            process = subprocess.Popen(  # noqa: S603 - our own module; the interpreter is the user's choice
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+            process = start_python(program, interpreter=cell.python, environment=cell.changes, stdin=subprocess.DEVNULL)
         except OSError as error:
             return 127, None, f"{cell.python}: {error.strerror}"
         self._running.add(process)
         if self._ended:
             process.kill()  # It was given up just now, while this one was being started.
         try:
-            out, complaints = process.communicate()
+            finished = finish(process)
         finally:
             self._running.discard(process)
-        words = [line for line in complaints.decode("utf-8", "replace").splitlines() if line.strip()]
         try:
-            facts = json.loads(out) if process.returncode == 0 else None
+            facts = json.loads(finished.output) if finished.exit_code == 0 else None
         except ValueError:
             facts = None
-        return process.returncode, facts, words[-1].strip() if words else "it said nothing"
+        return finished.exit_code, facts, finished.last_words or "it said nothing"
 
 
 def _died(cell: Cell, code: int, words: str, seconds: float) -> CellReport:

@@ -20,6 +20,7 @@ import msgpack
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.fork_call import in_a_copy
+from recorder.processes.interpreter import begin_as_python
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step
@@ -36,6 +37,7 @@ RUN_UP_S_MAX = 30.0  # For a used instance: how long it may run up to the tick.
 
 def main() -> None:
     """Do the job in the file that is named on stdin; the result goes beside it, with .result behind its name."""
+    begin_as_python()
     job_path = sys.stdin.readline().rstrip("\n")
     if not job_path:
         return  # Whoever started this process has no job for it.
@@ -162,3 +164,7 @@ def _phases(cursor: Cursor, before: Snapshot, step: TracedStep) -> list[PhaseSte
 
     watched = in_a_copy(watch)
     return [PhaseStep(*parts) for parts in watched["phases"]] if watched["hash"] == step.state.hash() else []
+
+
+if __name__ == "__main__":
+    main()

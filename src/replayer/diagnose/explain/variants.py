@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +18,12 @@ import attrs
 import msgpack
 
 from recorder.errors import RecordingError
+from recorder.processes.interpreter import PythonProcess, end_all, last_line, module_program, start_python
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep
 from sim.kernel.state import Snapshot
 
-_START = "import replayer.diagnose.explain.variant_process as traced; traced.main()"
+_MODULE = "replayer.diagnose.explain.variant_process"
 _SHOWN_CHARS_MAX = 300  # Of what a process that died had to say.
 
 
@@ -95,8 +95,8 @@ class VariantRunner:
         self._tape = tape
         self._sim = sim
         self._folder = tempfile.TemporaryDirectory(prefix="explain-")
-        self._waiting: dict[Variant, subprocess.Popen[bytes]] = {}
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._waiting: dict[Variant, PythonProcess] = {}
+        self._started: list[PythonProcess] = []
 
     def warm_up(self, variants: Sequence[Variant]) -> None:
         """Start processes for these variants: while they load what they need, something else can be done."""
@@ -145,9 +145,8 @@ class VariantRunner:
         return self
 
     def __exit__(self, *_: object) -> None:
+        end_all(self._started)
         for process in self._started:
-            if process.poll() is None:
-                process.kill()
             process.communicate()
         self._folder.cleanup()
 
@@ -174,23 +173,14 @@ class VariantRunner:
             running.append((variant, path, process))
         return [self._result(variant, path, process, progress) for variant, path, process in running]
 
-    def _start(self, variant: Variant) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)}
-        environment.setdefault("PYTHONHASHSEED", "0")
-        for name, value in variant.environment.items():
-            if value is None:
-                environment.pop(name, None)
-            else:
-                environment[name] = value
+    def _start(self, variant: Variant) -> PythonProcess:
+        environment = {
+            "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path),
+            "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+            **variant.environment,
+        }
         with self._said(len(self._started)).open("wb") as said:
-            # -P: Python would put the present folder in front of everything else, which is for load_factory to do.
-            process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-P", "-c", _START],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said,
-            )
+            process = start_python(module_program(_MODULE), environment=environment, stderr=said.fileno())
         self._started.append(process)
         return process
 
@@ -199,7 +189,7 @@ class VariantRunner:
         return Path(self._folder.name) / f"said{number}"
 
     def _result(
-        self, variant: Variant, path: Path, process: subprocess.Popen[bytes], progress: Callable[[float], None] | None
+        self, variant: Variant, path: Path, process: PythonProcess, progress: Callable[[float], None] | None
     ) -> dict[str, Any]:
         assert process.stdout is not None
         for line in process.stdout:
@@ -208,8 +198,8 @@ class VariantRunner:
         code = process.wait()
         answer = Path(f"{path}.result")
         if code or not answer.exists():
-            text = self._said(self._started.index(process)).read_text(encoding="utf-8", errors="replace")
-            last = (text.strip().splitlines() or [f"exit code {code}"])[-1][:_SHOWN_CHARS_MAX]
+            last = last_line(self._said(self._started.index(process)).read_bytes()) or f"exit code {code}"
+            last = last[:_SHOWN_CHARS_MAX]
             raise VariantFailedError(variant.said(f"the process that ran the step died: {last}"))
         result: dict[str, Any] = msgpack.unpackb(answer.read_bytes(), strict_map_key=False)
         if "error" in result:

@@ -8,12 +8,12 @@ that process continues to empty the pipe: the library never sees the error.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from recorder.processes.interpreter import start_python
 
 PUMP = """
 import os
@@ -43,9 +43,9 @@ def pumped(output: int, suffix: str) -> Iterator[tuple[Path, Callable[[], None]]
         writer = os.open(path, os.O_WRONLY)  # While this is open, the reader does not see the end of the pipe.
         status, status_end = os.pipe()
         os.set_blocking(status, False)
-        command = [sys.executable, "-I", "-S", "-c", PUMP]
+        program = ["-I", "-S", "-c", PUMP]
         # In a separate session: Ctrl-C then interrupts this process only.
-        pump = subprocess.Popen(command, stdin=reader, stdout=output, stderr=status_end, start_new_session=True)  # noqa: S603
+        pump = start_python(program, stdin=reader, stdout=output, stderr=status_end, is_own_session=True)
         os.close(reader)
         os.close(status_end)
 

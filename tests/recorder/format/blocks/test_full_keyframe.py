@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import RUN_NUMBERS
-from recorder.format.blocks.delta_keyframe import decode_delta, encode_delta
-from recorder.format.blocks.full_keyframe import Changes, decode_full, encode_full, gather_changes
+from recorder.format.blocks.delta_keyframe import decode_delta
+from recorder.format.blocks.full_keyframe import Changes, decode_full, gather_changes
 from sim import Blob, Field, Schema, State, Table
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot, view_rows
 
+from keyframe_payloads import encode_delta, encode_full
 from oracle.second_reader import read_keyframe
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from recorder.errors import CorruptError, MissingTickError
 from recorder.format.blocks.block import BlockKind
-from recorder.format.blocks.delta_keyframe import encode_delta
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.full_keyframe import encode_full, gather_changes
+from recorder.format.blocks.full_keyframe import gather_changes
 from recorder.format.blocks.journal_bytes import area_salt, encode_area_header, encode_journal_header
 from recorder.format.recording.assembly import SegmentInput, assemble
 from recorder.format.recording.recording import Recording
@@ -22,6 +21,8 @@ from recorder.format.segments.segment_contents import Contents
 from recorder.format.segments.segment_encoder import SegmentEncoder, delta_pieces, frames_piece, full_pieces
 from sim import Field, Schema, State
 from sim.kernel.plain_data import encode_plain
+
+from keyframe_payloads import encode_delta, encode_full
 
 KEYFRAME_EVERY = 50
 FRAMES_A_BLOCK = 10

@@ -8,10 +8,9 @@ import pytest
 
 from recorder.errors import CorruptError
 from recorder.format.blocks.block import BlockKind, Flags
-from recorder.format.blocks.delta_keyframe import encode_delta
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.full_keyframe import encode_full, gather_changes
+from recorder.format.blocks.full_keyframe import gather_changes
 from recorder.format.limits import INDEX_BLOCKS, PIECE_RAW_BYTES
 from recorder.format.segments.contents_by_index import read_contents
 from recorder.format.segments.contents_by_scan import scan_contents
@@ -26,6 +25,7 @@ from recorder.format.segments.segment_encoder import (
 from sim import Field, Schema, State
 from sim.kernel.plain_data import encode_plain
 
+from keyframe_payloads import encode_delta, encode_full
 from oracle.second_checks import CheckedReader
 from oracle.second_reader import INDEX
 

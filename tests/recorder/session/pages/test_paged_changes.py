@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import replayer
 from recorder import Recorder
-from recorder.format.blocks.delta_keyframe import encode_delta
 from recorder.format.blocks.full_keyframe import gather_changes
 from recorder.session.change_source import find_source
 from recorder.session.pages import page_watch as written_pages
@@ -39,6 +38,7 @@ from sim.kernel.changes.row_changes import MarkedChanges, ScannedChanges
 from sim.kernel.changes.tick_changes import ScannedTicks
 from sim.kernel.schema import make_layout
 
+from keyframe_payloads import encode_delta
 from oracle.watched_memory import open_descriptors, watched_bytes
 
 pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; others in each run.

@@ -151,7 +151,9 @@ def test_rows_are_counted_as_brute_force_counts_them(world: Any) -> None:
 def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     """A field beside it has its row and values; where there is only room, that is said, at the tick itself as well."""
     printed, report = verify("RoomAndHeat", capsys)
-    assert "  fields that differ at tick 25: heat\n  not by values, only by the capacity for rows: t.a, t.at\n" in printed
+    assert (
+        "  fields that differ at tick 25: heat\n  not by values, only by the capacity for rows: t.a, t.at\n" in printed
+    )
     assert "    heat: 1 row\n        [3] recorded 40.0, replayed 40.5\n" in printed
     assert "- heat: 1 row\n  - `[3] recorded 40.0, replayed 40.5`\n" in report
     printed = verify("Room", capsys)[0]

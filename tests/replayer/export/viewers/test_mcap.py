@@ -66,7 +66,7 @@ def read(path: Path) -> Read:
 
 
 def array(content: dict[str, Any]) -> np.ndarray:
-    """As a reader of tape.Array makes it, by docs/doors.md."""
+    """As a reader of tape.Array makes it, by docs/viewers.md."""
     return np.frombuffer(base64.b64decode(content["data"]), content["dtype"]).reshape(content["shape"])
 
 

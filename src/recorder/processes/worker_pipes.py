@@ -1,0 +1,216 @@
+"""Workers of this machine, each at the other end of a pipe: what ForkPool and SpawnPool have in common.
+
+Invariants:
+    1. A worker has at most one item, so that its death is the outcome of that item and no other.
+    2. An outcome that was received is given once, by __next__ or by cancel: an interrupt does not come in between.
+    3. No process is left behind: each is joined when it ended; cancel kills and joins all others, and so does the end of
+       this process, or of the last reference to the submission, where the caller has not cancelled.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from multiprocessing.util import Finalize
+from typing import Any, Generic, Self
+
+import attrs
+
+from recorder.processes.deferred_interrupts import interrupts_held_back
+from recorder.processes.parent_death import end_with_parent
+from recorder.processes.pool import Item, OnProgress, Outcome, Result, Work, WorkerDiedError
+
+PROGRESS_INTERVAL_S = 0.1  # A worker reports at most that often.
+WAKE_UP_S = 0.2  # An interrupt that comes just before the parent waits is raised at the next wake-up, not at a message.
+
+
+@attrs.define(eq=False)
+class Worker:
+    """A process, and the index and the item that it is at; None if it waits."""
+
+    process: BaseProcess
+    pipe: Connection
+    task: tuple[int, Any] | None = None
+
+
+@attrs.frozen
+class _Done:
+    result: Any
+
+
+@attrs.frozen
+class _Failed:
+    """What the work raised; exceptions do not take their causes along when they are pickled."""
+
+    error: Exception
+    cause: BaseException | None
+
+
+class PipedSubmission(ABC, Generic[Item, Result]):
+    """Items under way in workers with pipes; see Submission."""
+
+    def __init__(
+        self, items: Iterable[Item], workers: int, name: Callable[[Item], str], on_progress: OnProgress | None
+    ) -> None:
+        self._tasks: Iterator[tuple[int, Item]] = iter(enumerate(items))
+        self._worker_count = workers
+        self._name = name
+        self._on_progress = on_progress
+        self._workers: dict[Connection, Worker] = {}
+        self._arrived: deque[Outcome[Result]] = deque()
+        # At the end of this process multiprocessing waits for its children, and a worker that waits for items never ends.
+        Finalize(self, _kill_all, [self._workers], exitpriority=0)
+
+    @abstractmethod
+    def _feed(self) -> None:
+        """Give items to workers, as long as there are both."""
+
+    @abstractmethod
+    def _feed_ahead(self) -> None:
+        """Give items to workers before the caller is given an outcome, if that is worth it."""
+
+    @abstractmethod
+    def _release(self, worker: Worker) -> None:
+        """Take back a worker that has done its item."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Outcome[Result]:
+        while not self._arrived:
+            self._feed()
+            busy = [pipe for pipe, worker in self._workers.items() if worker.task is not None]
+            if not busy:
+                self._end_idle()
+                raise StopIteration
+            for pipe in wait(busy, WAKE_UP_S):
+                self._receive(self._workers[pipe], self._on_progress)  # type: ignore[index] # All are pipes.
+        self._feed_ahead()
+        return self._arrived.popleft()
+
+    def cancel(self) -> list[Outcome[Result]]:
+        """See Submission."""
+        with interrupts_held_back():
+            self._tasks = iter(())
+            for pipe, worker in list(self._workers.items()):
+                while worker.task is not None and pipe.poll():
+                    self._receive(worker, None)
+            _kill_all(self._workers)
+            arrived = list(self._arrived)
+            self._arrived.clear()
+        return arrived
+
+    def _end_idle(self) -> None:
+        for worker in self._workers.values():
+            worker.pipe.close()  # Its own end says so.
+        for worker in list(self._workers.values()):
+            join_worker(self._workers, worker)
+
+    def _receive(self, worker: Worker, on_progress: OnProgress | None) -> None:
+        """Take one message of a worker that has an item."""
+        assert worker.task is not None
+        index, item = worker.task
+        with interrupts_held_back():
+            try:
+                message = worker.pipe.recv()
+            except EOFError:
+                self._arrived.append(
+                    Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
+                )
+                return
+            except OSError:  # It died while it sent a message; if it did not, nothing more of it can be understood.
+                worker.process.kill()
+                self._arrived.append(
+                    Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
+                )
+                return
+            except Exception as error:  # noqa: BLE001 - a result that cannot be made again from its pickle
+                message = _Failed(error, None)
+            if not isinstance(message, int):
+                self._arrived.append(_outcome(index, message))
+                worker.task = None
+                self._release(worker)
+                return
+        if on_progress is not None:
+            on_progress(index, message)
+
+
+def join_worker(workers: dict[Connection, Worker], worker: Worker) -> int | None:
+    """Wait until a worker has ended, and take it out; its exit code."""
+    worker.process.join()
+    exit_code = worker.process.exitcode
+    del workers[worker.pipe]
+    worker.pipe.close()
+    worker.process.close()
+    return exit_code
+
+
+def _kill_all(workers: dict[Connection, Worker]) -> None:
+    for worker in workers.values():
+        worker.process.kill()
+    for worker in list(workers.values()):
+        join_worker(workers, worker)
+
+
+def _outcome(index: int, message: _Done | _Failed) -> Outcome[Any]:
+    if isinstance(message, _Done):
+        return Outcome(index, message.result)
+    message.error.__cause__ = message.cause
+    return Outcome(index, error=message.error)
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """While a worker is started and written down; it inherits that Ctrl-C, which all of a terminal get, is held back."""
+    with interrupts_held_back():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def begin_as_worker(parent: int) -> None:
+    """Prepare this process, a worker: it ends with its parent, a process id, which alone is interrupted."""
+    end_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def work_on(item: Any, work: Work[Any, Any], pipe: Connection) -> None:
+    """In a worker: work on an item and send the outcome."""
+    reported_s = time.monotonic()
+
+    def report(how_far: int) -> None:
+        nonlocal reported_s
+        if time.monotonic() - reported_s > PROGRESS_INTERVAL_S:
+            reported_s = time.monotonic()
+            pipe.send(how_far)
+
+    try:
+        pipe.send(_Done(work(item, report)))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
+        cause = error.__cause__
+        (cause or error).add_note("".join(traceback.format_exception(error)))
+        pipe.send(_Failed(_picklable(error), _picklable(cause)))
+
+
+def _picklable(error: Any) -> Any:
+    """The exception if it can be made again from its pickle, else one that says the same."""
+    try:
+        ForkingPickler.loads(ForkingPickler.dumps(error))
+    except Exception:  # noqa: BLE001 - a user's class may raise anything there
+        replacement = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            replacement.add_note(note)
+        return replacement
+    return error
