@@ -29,7 +29,7 @@ _MULTIPLIERS = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA94
 _PHILOX_WORDS = 4  # In the block for each value of the counter.
 _PHILOX_MASK = (1 << 256) - 1
 RANDOM_STREAM = "RandomStream"
-_JSON_BYTES_MAX = 1 << 20  # A generator's state is far shorter; a whole save of a simulation may be JSON, too.
+_JSON_BYTES_MAX = 1 << 20  # A generator's state is far shorter; the complete save of a simulation may be JSON, too.
 _LEVELS_MAX = 16
 
 
@@ -151,16 +151,16 @@ def streams_of(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     A field of four uint64 words whose last is 0 counts as a RandomStream. In a blob with JSON text, dicts with the key
     bit_generator are searched at any depth; ``json.dumps(rng.bit_generator.state)`` writes such a dict.
     """
-    found: dict[str, dict[str, Any]] = {}
+    generators: dict[str, dict[str, Any]] = {}
     for entry in snapshot.layout.schema.entries:
         if isinstance(entry, Field) and entry.shape == (4,) and entry.dtype == np.uint64:
             seed, stream, drawn, zero = (int(word) for word in snapshot[entry.name])
             if zero == 0 and stream <= ENTITY_MAX:
                 state = {"seed": seed, "stream": stream, "drawn": drawn}
-                found[entry.name] = {"bit_generator": RANDOM_STREAM, "state": state}
+                generators[entry.name] = {"bit_generator": RANDOM_STREAM, "state": state}
         elif isinstance(entry, Blob):
-            found |= _generators_in(entry.name, _from_json(snapshot.blob(entry.name)), _LEVELS_MAX)
-    return found
+            generators |= _generators_in(entry.name, _from_json(snapshot.blob(entry.name)), _LEVELS_MAX)
+    return generators
 
 
 def _from_json(content: bytes) -> Any:
@@ -178,10 +178,10 @@ def _generators_in(name: str, value: Any, levels: int) -> dict[str, dict[str, An
     if not levels or not isinstance(value, dict | list):
         return {}
     inner = value.items() if isinstance(value, dict) else enumerate(value)
-    found: dict[str, dict[str, Any]] = {}
+    generators: dict[str, dict[str, Any]] = {}
     for key, item in inner:
-        found |= _generators_in(f"{name}.{key}", item, levels - 1)
-    return found
+        generators |= _generators_in(f"{name}.{key}", item, levels - 1)
+    return generators
 
 
 def count_draws(before: Snapshot, after: Snapshot) -> dict[str, Draws]:
