@@ -1,4 +1,4 @@
-"""How timelines and reports show themselves, slices of long rings, and the progress of a seek."""
+"""The repr of timelines and reports, slices of long rings, and the progress of a seek."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from small_worlds import Walkers, record
 
 
 def late_tape(path: Path, first_tick: int) -> None:
-    """Ten ticks of walkers from first_tick on, as a ring has them after a long run."""
+    """Ten ticks of walkers from first_tick on, as in a ring after a long run."""
     walkers = Walkers()
     snapshot = walkers.state.snapshot()
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))
@@ -34,7 +34,7 @@ def late_tape(path: Path, first_tick: int) -> None:
 
 
 def test_slices_of_a_ring_do_not_count_from_tick_0(tmp_path: Path) -> None:
-    """At tick 10^12 that would take for ever."""
+    """Iterating up to tick 10^12 would take forever."""
     first = 10**12
     late_tape(tmp_path / "run.tape", first)
     with replayer.open(tmp_path / "run.tape", Walkers) as run:
@@ -77,7 +77,7 @@ def test_representations_say_what_is_there(tmp_path: Path) -> None:
 
 
 def test_a_seek_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Now and then, by a clock that each step moves, and at the end."""
+    """At intervals, by a clock that each step moves, and at the end."""
     now_s = 0.0
 
     class Slow(Walkers):
