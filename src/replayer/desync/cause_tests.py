@@ -44,7 +44,10 @@ def _order_of_sets(tape: Tape) -> list[TestedCause]:
     seeds = [environment.get(HASH_SEED, "random") for environment in environments]
     if "random" not in seeds or seeds[0] != seeds[1]:
         return []  # A different seed is reported as a different environment, see _versions.
-    found = f"not tested: {HASH_SEED} was not set, and a process has one order; replay certify --factor hash-seed tries others"
+    found = (
+        f"not tested: {HASH_SEED} was not set, and a process has one order; "
+        "replay certify --factor hash-seed tries others"
+    )
     return [TestedCause("the iteration order of sets, which differs between processes", found, suspicious=None)]
 
 

@@ -50,7 +50,7 @@ class Finding:
         before: the state at tick - 1, on which recording and replay agree; None if the run begins at tick.
         replayed: the replayed state at the tick.
         compared_tick: tick of the next recorded keyframe, where recorded values are known; None if there is none.
-        compared_recorded, compared_replayed: the states there; None if there is no keyframe or the replay failed before.
+        compared_recorded, compared_replayed: the states there; None without a keyframe, or if the replay failed before.
         differences: differences at compared_tick, by field, in the arena's order.
         note: an additional remark, in a sentence.
         place: the location of the divergence inside the tick, if the tape's frame has enough hashes.

@@ -1,8 +1,8 @@
 """Count random draws after the fact: the distance between two states of a generator is the number of words it drew.
 
 No instrumentation is needed. A PCG64 is a linear congruential generator: its distance is found bit by bit in 128 steps
-(O'Neill, "PCG", 2014, section 4.3.1). A Philox and our RandomStream have a counter. The states of MT19937 and SFC64 have
-no such distance: they are reported as unsupported.
+(O'Neill, "PCG", 2014, section 4.3.1). A Philox and our RandomStream have a counter. The states of MT19937 and SFC64
+have no such distance: they are reported as unsupported.
 
 A word has 64 bits in PCG64 and Philox, 32 bits in a RandomStream. For a draw of 32 bits, a Generator takes half a word
 and keeps the other half (``has_uint32``). Half words are therefore counted, too.

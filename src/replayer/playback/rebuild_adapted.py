@@ -1,7 +1,8 @@
 """Rebuild the simulation of a tape that an adapter made, from facts on the tape or from the user's object.
 
 A tape contributes only names: of an installed adapter, and of an entry that the adapter's package has registered.
-Nothing else from it is imported or called. Pickled data is loaded only by an adapter that the user made with trust=True.
+Nothing else from it is imported or called. Pickled data is loaded only by an adapter that the user made with
+trust=True.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def rebuild_events(
     """Yield all events of the ticks first to last (by default of the complete tape) with their ticks, in order.
 
     Events on the tape are read, the others are rebuilt from the nearest keyframes; memory does not grow with the tape.
-    world: makes the simulation, for a tape that names no registered world. stored: False rebuilds all events, to compare
-    them, or because the simulation emits more of them than when it was recorded.
+    world: makes the simulation, for a tape that names no registered world. stored: False rebuilds all events, to
+    compare them, or because the simulation emits more of them than when it was recorded.
 
     Raises, when it reaches the tick, MissingTickError for a tick whose frame is lost or whose start cannot be rebuilt;
     DesyncError if re-simulating does not give the recorded states, SimulationFailedError if the simulation raises,

@@ -37,7 +37,7 @@ from zoo.observing import FOLDERS, TICKS, Step, Truth
 
 pytestmark = pytest.mark.share(0.3)
 
-RIGHT_AT_LEAST = 0.9  # Of what the laboratory claims to know.
+RIGHT_AT_LEAST = 0.9  # Share of correct answers among the claims of replay explain.
 MEADOW_TICKS = 30
 
 How = Literal["versions", "outside", "environment", "meadow edit", "meadow versions", "meadow outside"]
@@ -97,7 +97,7 @@ UNSTEADY = "a non-deterministic step"
 HIDDEN = "hidden state"
 TWO_ORDERS = {7: [[3, 40], [3, 50]], 25: [[9, 8], [9, 5], [2, 1]]}  # Of tick 7 the two are in order already.
 
-# Where a tool is not asked although it knows the answer, its own tests ask it of such a fault: what it costs is left out.
+# A tool that finds the answer may still be left out here to save time: its own tests have such a fault.
 CASES = [
     Case(
         1,
@@ -364,7 +364,7 @@ class Specimen:
             recorded = observing.read_steps(self.tape.with_suffix(".json"))
         elif self.case.how.endswith("outside"):
             recorded, snapshots = observing.record(self.tape, self.faulty(), self.inputs, self.ticks)
-        elif self.tape.exists():  # Of the sound meadow, for another edit.
+        elif self.tape.exists():  # Recorded from the correct meadow, for a different edit.
             recorded = SOUND_MEADOW[self.tape]
         else:
             recorded, _ = observing.record(self.tape, self.sound(), self.inputs, self.ticks)
@@ -455,7 +455,7 @@ def test_nine_in_ten_claims_are_right_and_no_cause_is_left_out() -> None:
     assert len(CLAIMS) - len(wrong) >= RIGHT_AT_LEAST * len(CLAIMS), wrong
 
 
-# --- the tools: each returns what it says, and whether that is the planted line or cause
+# --- the tools: each returns its answer, and True if that is the planted line or cause
 
 
 def by_verify(specimen: Specimen, cause: str) -> tuple[Any, bool]:
@@ -564,7 +564,7 @@ def by_diff(specimen: Specimen, _: str) -> tuple[Any, bool]:
 def by_peer(specimen: Specimen, _: str) -> tuple[Any, bool]:
     """A run without a recorder sends its hashes to the recorder of another run, which stops at the divergence."""
     plain = []
-    for ticks in range(1, specimen.ticks + 1):  # Each from the beginning: looking at a state may be what changes it.
+    for ticks in range(1, specimen.ticks + 1):  # Each from the beginning: reading a state may change it.
         simulation = specimen.faulty()
         for _tick in range(ticks):
             simulation.step(None)
@@ -596,7 +596,7 @@ TOOLS: dict[str, Callable[[Specimen, str], tuple[Any, bool]]] = {
 }
 
 
-# --- the sound originals
+# --- the correct originals
 
 SOUND = [case for case in CASES if not case.is_meadow]
 

@@ -65,7 +65,7 @@ def test_dropped_ticks_are_missed_until_a_resumed_recording_has_them_after_all(
 
 
 def test_damage_in_the_middle_is_named_and_costs_its_block(tmp_path: Path) -> None:
-    """Each block destroyed in turn, header or payload: one Damage with its bytes, its ticks missed, the others in order."""
+    """Each block destroyed in turn, header or payload: one Damage with its bytes, its ticks missed, others in order."""
     path = tmp_path / "run.tape"
     record_walk(path, ticks=40)
     data, truth = path.read_bytes(), truth_of(path)

@@ -169,7 +169,7 @@ def test_damage_is_shown(herd: Path, tmp_path: Path) -> None:
     many.write_bytes(whole)
     with replayer.open(many) as run:
         pass
-    assert "gone.tape" in text(run)  # It is closed, and the notebook goes on.
+    assert "gone.tape" in text(run)  # It is closed, and the notebook does not fail.
 
 
 def test_seeks_and_verifications(herd: Path) -> None:

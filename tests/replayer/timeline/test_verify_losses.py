@@ -56,7 +56,7 @@ def flip(path: Path, kind: int, tick: int, distance: int = 3) -> None:
     path.write_bytes(data)
 
 
-# --- what can be proved
+# --- ticks that can be verified
 
 
 def test_a_torn_block_is_no_corruption(path: Path) -> None:
@@ -176,7 +176,7 @@ def test_an_interrupt_leaves_one_line(path: Path) -> None:
     assert (process.returncode, said) == (130, b"error: interrupted\n")
 
 
-# --- what was wrong when it was recorded
+# --- faults of the recorded run
 
 
 class Unmarked:

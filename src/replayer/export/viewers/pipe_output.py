@@ -32,8 +32,8 @@ while piece := os.read(0, 1 << 20):
 def pumped(output: int, suffix: str) -> Iterator[tuple[Path, Callable[[], None]]]:
     """Provide a path to write to once, from beginning to end, and a function that raises if writing has failed.
 
-    output: descriptor of the target. suffix: suffix of the path. The function and the end of the block raise the OSError
-    of writing to output.
+    output: descriptor of the target. suffix: suffix of the path. The function and the end of the block raise the
+    OSError of writing to output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"stream{suffix}"

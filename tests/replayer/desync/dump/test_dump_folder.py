@@ -75,7 +75,7 @@ def test_a_users_folder_of_the_same_name_stays_as_it_is(
 
 
 def test_the_same_dump_again_is_no_second_one() -> None:
-    """The same finding reuses its dump, with or without notes in it; a different finding of that tick gets a new name."""
+    """The same finding reuses its dump, with or without notes in it; another finding of that tick gets a new name."""
     assert verify() == Path("run.desync-29")
     Path("run.desync-29/NOTES.txt").write_text("mine")
     nested = verify_tape("run.desync-29/reproduction.tape", Wrong, dump_folder=Path("run.desync-29")).dump_path
