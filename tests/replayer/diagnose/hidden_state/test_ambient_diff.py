@@ -159,7 +159,7 @@ def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.Cap
     printed = verify("Room", capsys)[0]
     assert "  no value differs at tick 25, only the capacity for rows: t.a, t.at\n" in printed
     assert "    t: no value differs, only the capacity: 4 recorded, 16 replayed\n" in printed
-    assert printed.count("room") == 2
+    assert printed.count("capacity") == 2
 
 
 def test_no_value_is_shown_of_a_row_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
