@@ -30,7 +30,7 @@ from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.registry import find_world
 from sim.kernel.schema import Blob, Layout, Table
-from sim.kernel.simulation import BESIDE
+from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.kernel.state import Snapshot
 
 TICK = "tick"
@@ -294,7 +294,7 @@ def _map_shape(tape: Tape, state: Snapshot) -> tuple[int, ...] | None:
 def _fields(layout: Layout, rows: Mapping[str, int]) -> tuple[dict[str, _Field], list[str]]:
     """The variables by name, and the columns that are left out. Raises ExtractionError for tables that there are not."""
     tables = {entry.name for entry in layout.schema.entries if isinstance(entry, Table)}
-    tables = {name for name in tables if not name.startswith(BESIDE)}
+    tables = {name for name in tables if not name.startswith(SCENARIO_PREFIX)}
     strange = next((name for name in rows if name not in tables), None)
     if strange is not None:
         raise ExtractionError(f"rows: there is no table {strange}; tables: {', '.join(sorted(tables)) or 'none'}")
