@@ -159,7 +159,7 @@ def test_a_ring_keeps_the_events_of_its_ticks() -> None:
 def test_a_repair_takes_them_over() -> None:
     """Intact ones are copied; the new tape marks the others as missing."""
     record()
-    assert repair_tape("a.tape", "b.tape", Nursery).whole
+    assert repair_tape("a.tape", "b.tape", Nursery).complete
     assert_told("b.tape")
     data = bytearray(Path("a.tape").read_bytes())
     third = [block for block in Reader(bytes(data)).blocks if block.kind == EVENTS][2]
@@ -279,7 +279,7 @@ def test_what_cannot_be_made_again() -> None:
     """A different simulation is detected by the hashes, at the start and later; one that raises is named."""
     record()
     with Tape("a.tape") as tape:
-        with pytest.raises(MissingTickError, match=r"tick 0: .* a fresh simulation starts in another state"):
+        with pytest.raises(MissingTickError, match=r"tick 0: .* a fresh simulation starts in a different state"):
             list(rebuild_events(tape, lambda: Nursery(2), stored=False))
 
         class Other(Nursery):
@@ -448,10 +448,7 @@ def test_info_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(replayer.commands.main.main, "info a.tape") == 3
     lines = capsys.readouterr().out.splitlines()
     assert f"  events: {facts['events']}" in lines
-    assert (
-        f"  without events: ticks {missing[0]} to 33; replayer.playback.rebuild_events.rebuild_events makes them again"
-        in lines
-    )
+    assert f"  without events: ticks {missing[0]} to 33; replayer.rebuild_events rebuilds them" in lines
     record("b.tape", make=Silent)
     assert run(replayer.commands.main.main, "info b.tape --json") == 0
     assert "events" not in json.loads(capsys.readouterr().out)

@@ -119,7 +119,7 @@ def test_info_of_a_tape_whose_writer_was_killed(capsys: pytest.CaptureFixture[st
     assert 0 < facts["journal_ticks"] <= 4
     assert "not sealed: the recording did not end properly\n" in text
     assert f"  ticks: 0 to 33, the last {facts['journal_ticks']} in the journal\n" in text
-    assert text.endswith("next: recorder.resume('mine.tape', simulation)  # goes on where it stopped\n")
+    assert text.endswith("next: recorder.resume('mine.tape', simulation)  # continues where it stopped\n")
 
 
 def test_info_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +131,7 @@ def test_info_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, facts["status"], facts["sealed"], facts["last_tick"]) == (3, "incomplete", False, 80)
     assert [damage["torn"] for damage in facts["damages"]] == [True]
     assert f"  torn: bytes {last.offset:,} to {last.offset + 100:,}: the file ends inside a block\n" in text
-    assert text.endswith("next: record resume a.tape  # goes on where it stopped\n")
+    assert text.endswith("next: record resume a.tape  # continues where it stopped\n")
 
 
 @pytest.mark.parametrize("kind", [META, FULL, DELTA, FRAMES])
@@ -180,7 +180,7 @@ def test_info_of_a_tape_that_dropped_ticks(capsys: pytest.CaptureFixture[str]) -
     assert (code, facts["status"], facts["sealed"]) == (3, "incomplete", True)
     (drop,) = facts["dropped_ticks"]
     assert drop["why"] == "No space left on device"
-    assert f"  not kept: ticks {drop['first_tick']} to {drop['last_tick']}: No space left on device\n" in text
+    assert f"  dropped: ticks {drop['first_tick']} to {drop['last_tick']}: No space left on device\n" in text
     assert "next:" not in text
 
 
@@ -189,7 +189,7 @@ def test_info_and_verify_of_a_tape_that_was_only_begun(capsys: pytest.CaptureFix
     os.truncate("a.tape", block_of(FULL).offset)
     code, facts, text = info(capsys, "a.tape")
     assert (code, facts["status"], facts["first_tick"], facts["world"]) == (3, "incomplete", None, "meadow")
-    assert "  ticks: none that can be reached yet\n" in text
+    assert "  ticks: none available yet\n" in text
     assert "next:" not in text
 
     assert run(replayer.commands.main.main, "verify a.tape") == 3
@@ -313,7 +313,7 @@ def test_repair_of_a_damaged_keyframe_loses_nothing(folder: Path, capsys: pytest
 
     assert capsys.readouterr().out == (
         "a.tape → a-repaired.tape: ticks 0 to 90\n"
-        "  keyframes: 4 copied, 1 rebuilt and proved by hash\n"
+        "  keyframes: 4 copied, 1 rebuilt and verified by hash\n"
         "  rebuilt: the keyframe of tick 20\n"
         "  nothing is lost\n"
         "next: replay verify a-repaired.tape\n"
@@ -343,7 +343,7 @@ def test_repair_of_damaged_frames_says_what_is_lost(capsys: pytest.CaptureFixtur
     }
     assert why == "the block that held its frame is damaged"
     assert run(replayer.commands.main.main, "verify b.tape") == 3
-    assert "71 of 91 ticks are the same; 20 were not kept, 0 lie between" in capsys.readouterr().out
+    assert "71 of 91 ticks match the recording; 20 were dropped, 0 between those" in capsys.readouterr().out
     assert verify_tape("b.tape").problems == []
 
 

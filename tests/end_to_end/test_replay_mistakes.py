@@ -211,7 +211,7 @@ def test_hints_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
     last = [block for block in Reader(Path("a.tape").read_bytes()).blocks if block.kind == FRAMES][-1]
     cut(last.offset, name)
     assert run(replayer.commands.main.main, f"info '{name}'") == 3
-    assert capsys.readouterr().out.endswith("next: record resume 'neu name.tape'  # goes on where it stopped\n")
+    assert capsys.readouterr().out.endswith("next: record resume 'neu name.tape'  # continues where it stopped\n")
 
     write_tape(Path("s.tape"), [*full(0), frames(1, 3)], sealed=False)
     sim = "--sim oracle.hostile_tapes:Still"
@@ -255,9 +255,9 @@ def test_each_damage_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     ("outcome", "text"),
     [
         ({"reason": "exception", "exception": "ValueError: boom"}, "by ValueError: boom"),
-        ({"reason": "ticks", "ticks": 900}, "after 900 ticks, as asked"),
-        ({"reason": "ticks", "ticks": 1}, "after 1 tick, as asked"),
-        ({"reason": "written out"}, "it was written out of a recording that went on"),
+        ({"reason": "ticks", "ticks": 900}, "after 900 ticks, as requested"),
+        ({"reason": "ticks", "ticks": 1}, "after 1 tick, as requested"),
+        ({"reason": "written out"}, "written out of a recording that continued"),
         ({"reason": "tea", "cups": 2}, "tea, cups: 2"),
         ([1, 2], "[1, 2]"),
     ],
@@ -320,7 +320,7 @@ def test_a_tail_that_nobody_feeds_says_so(capsys: pytest.CaptureFixture[str]) ->
         assert capsys.readouterr().err == ""
     for _ in range(20):
         waiting(1.0)
-    assert capsys.readouterr().err == "note: nobody is recording live.tape; waiting (Ctrl-C ends that)\n"
+    assert capsys.readouterr().err == "note: no process is recording live.tape; waiting (Ctrl-C to stop)\n"
 
 
 @pytest.mark.parametrize("width", [30, 80])

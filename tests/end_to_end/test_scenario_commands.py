@@ -104,7 +104,7 @@ def test_results(capsys: pytest.CaptureFixture[str]) -> None:
     run(recorder.commands.main.main, "run plain.toml -o plain.tape --ticks 3 -q")
     capsys.readouterr()
     assert run(replayer.commands.main.main, "results plain.tape") == 2
-    assert_one_line(capsys.readouterr(), "plain.tape was recorded without a scenario around its simulation")
+    assert_one_line(capsys.readouterr(), "plain.tape was recorded without a scenario")
 
 
 def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
         assert run(replayer.commands.main.main, "verify b.tape") == 4
         text = output(capsys, replayer.commands.main.main, "results b.tape", 4)
         assert "  damaged: " in text
-        assert ("made again, of ticks" in text) == (kind == BlockKind.EVENTS)
+        assert ("were rebuilt for ticks" in text) == (kind == BlockKind.EVENTS)
         facts = json.loads(output(capsys, replayer.commands.main.main, "results b.tape --json", 4))
         assert facts["missing"][0].startswith("damaged: ")
         for pair in ("a.tape b.tape", "b.tape a.tape"):
@@ -125,12 +125,12 @@ def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
     assert 5 < last < 55
     text = output(capsys, replayer.commands.main.main, "results cut.tape", 3)
     assert f"  no property was violated up to tick {last}\n" in text
-    assert f"  it was not closed: its last tick is {last} of 60\n" in text
+    assert f"  the recording was not closed: its last tick is {last} of 60\n" in text
     for pair in ("a.tape cut.tape", "cut.tape a.tape"):
         text = output(capsys, replayer.commands.main.main, f"compare {pair}", 3)
         assert "the same: every event" in text.splitlines()[0]
         assert f"  compared up to tick {last}, where a tape that was not closed ends\n" in text
-        assert f"  cut.tape: it was not closed: its last tick is {last} of 60\n" in text
+        assert f"  cut.tape: the recording was not closed: its last tick is {last} of 60\n" in text
     assert "different" in output(capsys, replayer.commands.main.main, "compare other.tape cut.tape", 1)
     record("good.toml --player snail=random -o short.tape --ticks 30")
     assert "no such event" in output(

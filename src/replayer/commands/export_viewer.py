@@ -18,7 +18,7 @@ from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import writing
 from recorder.text import counted
 from replayer.commands.arguments import factory_of, ready_tape
-from replayer.export.viewers.tick_range import Tell, TickRange, TickRangeRequest
+from replayer.export.viewers.tick_range import OnProgress, TickRange, TickRangeRequest
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range
@@ -28,7 +28,7 @@ from sim.kernel.registry import UnknownWorldError
 DOORS = {".rrd": ("Rerun files", "rerun-sdk", "rerun"), ".mcap": ("MCAP files", "mcap", "mcap")}
 LINES_SHOWN = 5  # Of what is missing.
 
-Write = Callable[[TickRange, Path, Tell], None]
+Write = Callable[[TickRange, Path, OnProgress], None]
 
 _FOR = "For .rrd and .mcap:"
 
@@ -78,7 +78,7 @@ def export_through_door(
         raise UsageError("--tick-seconds is for .mcap: Rerun counts ticks")
     write = _writer(output.suffix, options.tick_seconds)
     wanted = TickRangeRequest(
-        options.first, options.last, options.every, options.field or (), options.keyframes, events_again=events
+        options.first, options.last, options.every, options.field or (), options.keyframes, with_rebuilt_events=events
     )
     with ready_tape(path) as tape:
         source = _source(tape, factory_of(sim), wanted)
@@ -128,12 +128,12 @@ def _facts(source: TickRange, output: Path) -> dict[str, Any]:
         "path": str(output),
         "first_tick": source.first,
         "last_tick": source.last,
-        "every": None if source.wanted.keyframes else source.every,
-        "states": source.given,
+        "every": None if source.request.keyframes else source.every,
+        "states": source.state_count,
     }
 
 
 def _described(source: TickRange) -> str:
-    states = counted(source.given, "state")
-    how = "of keyframes" if source.wanted.keyframes else f"every {source.every:,} ticks" if source.every > 1 else ""
+    states = counted(source.state_count, "state")
+    how = "of keyframes" if source.request.keyframes else f"every {source.every:,} ticks" if source.every > 1 else ""
     return f"{tick_range(source.first, source.last)}, {states}{f' {how}' if how else ''}"

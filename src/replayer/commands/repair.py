@@ -59,4 +59,4 @@ def repair(
         print(json.dumps(repair_facts(report), indent=1))
     else:
         print_repair(tape, report, sim)
-    return SAME if report.whole else INCOMPLETE
+    return SAME if report.complete else INCOMPLETE

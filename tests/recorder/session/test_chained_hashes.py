@@ -268,7 +268,7 @@ def test_it_is_chosen_by_size_and_recorded(tmp_path: Path, capsys: pytest.Captur
             assert run[7].arena.tobytes() == live[7]
         with pytest.raises(SystemExit, match="0"):
             main(["info", str(path)])
-        assert ("hashes: of what each tick changed" in capsys.readouterr().out) is expected
+        assert ("hashes: a chained hash of the changes" in capsys.readouterr().out) is expected
     for settings in (
         {"hashes": "changes"},
         {"hashes": "changes", "mode": "changes", "changes": "scan"},

@@ -106,7 +106,10 @@ def test_of_a_desync_only_what_the_run_had(path: Path, capsys: Any) -> None:
         run(replayer.commands.main.main, "extract run.tape -o again --table states --sim test_extract_losses:Astray")
         == DIFFERS
     )
-    assert "missing: run.tape, ticks 1 to 6: desync: the state at tick 1 is another one" in capsys.readouterr().err
+    assert (
+        "missing: run.tape, ticks 1 to 6: desync: the state at tick 1 differs from the recorded one"
+        in capsys.readouterr().err
+    )
 
 
 class Failing(Walkers):

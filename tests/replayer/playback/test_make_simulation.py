@@ -17,7 +17,7 @@ from sim.scenario.scenario_file import load_scenario
 
 
 def test_a_factory_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """module:attribute, nested attributes too, is imported from where the user is."""
+    """module:attribute, also with nested attributes, is imported from the current folder."""
     (tmp_path / "my_walks.py").write_text("class Outer:\n    class Walk:\n        steps = 3\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -37,13 +37,13 @@ def test_a_factory_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_what_is_no_factory_is_refused_in_a_sentence(spec: str, text: str) -> None:
-    """The message repeats what was typed and says what is wrong."""
+    """The message repeats the argument and states what is wrong."""
     with pytest.raises(ValueError, match=text):
         load_factory(spec)
 
 
 def test_a_users_file_with_the_name_of_a_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--sim sim:Mine, where sim.py lies in the current folder, says that the file needs another name."""
+    """For --sim sim:Mine with sim.py in the current folder, the message states that the file needs a different name."""
     (tmp_path / "sim.py").write_text("class Mine: ...\n")
     monkeypatch.chdir(tmp_path)
 
@@ -51,7 +51,7 @@ def test_a_users_file_with_the_name_of_a_package_is_named(tmp_path: Path, monkey
         load_factory("sim:Mine")
 
 
-def test_another_version_of_the_world_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_version_of_the_world_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tape of one version under another installed version gets a sentence; under the same version none."""
     scenario = load_scenario("quiet-meadow")
     with Recorder(tmp_path / "run.tape", scenario.world.make(scenario.config)) as recorder:

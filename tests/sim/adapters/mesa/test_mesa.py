@@ -201,7 +201,7 @@ def test_ids_are_readable_without_the_package(tmp_path: Path) -> None:
         run.seek(0)
         assert run.state["agents.id"].tolist() == list(range(1, 13))
         assert run.state.blob("classes") == b"Walker"
-        with pytest.raises(Exception, match=r"how the tape's .*Meadow was made cannot be told from the tape"):
+        with pytest.raises(Exception, match=r"the tape does not state how to make its .*Meadow: "):
             run.seek(3)
     with replayer.open(tmp_path / "run.tape", world=lambda: trusted(models.Meadow())) as run:
         run.seek(5)

@@ -168,7 +168,7 @@ def test_the_commands_replay_them(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "no hidden state seen in 60 ticks" in replay(
         "check", "record_rebound:Probe", "--inputs", tape_path, "--ticks", "60"
     )
-    assert "all 121 ticks are the same" in replay("verify", tape_path, "--sim", "record_rebound:Probe")
+    assert "all 121 ticks match the recording" in replay("verify", tape_path, "--sim", "record_rebound:Probe")
     sought = json.loads(replay("seek", tape_path, "--tick", "77", "--sim", "record_rebound:Probe", "--json"))
     assert (sought["tick"], sought["state_hash"]) == (77, f"{_hash_at(tmp_path / 'probe.tape', 77):016x}")
 
