@@ -376,7 +376,7 @@ def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixtu
         ("tail tiny.toml", 5, "tiny.toml: this is no tape"),
         ("tail a.tape --last -1", 2, "--last"),
         ("tail a.tape --last many", 2, "a whole number was expected, found 'many'"),
-        ("tail", 2, "no tape was named and there is none in recordings/"),
+        ("tail", 2, "no tape was named, and there is none in recordings/"),
         ("info nothing.tape --fast", 2, "nothing.tape: No such file or directory"),
         ("info tiny.toml", 5, "tiny.toml: this is no tape"),
     ],

@@ -199,7 +199,7 @@ def test_a_desync_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def test_a_picture_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     """It would be dropped without a word."""
     assert run(replayer.commands.main.main, "seek a.tape --tick 5 --json --picture") == 2
-    assert "--picture is for people" in capsys.readouterr().err
+    assert "--picture cannot be printed as JSON" in capsys.readouterr().err
 
 
 # --- hints

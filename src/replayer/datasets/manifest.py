@@ -9,13 +9,13 @@ from typing import Any
 
 MANIFEST = "manifest.json"
 FORMAT_VERSION = 1
-PARTS_FORMAT = "arrow"  # Of the parts of a store: it can be mapped into memory as it is.  # Of the parts of a store: it can be mapped into memory as it is.
+PARTS_FORMAT = "arrow"  # Of the parts of a store: it can be mapped into memory as it is.
 
-Tables = dict[str, dict[str, Any]]  # As the manifest has them.  # As the manifest has them, by name.
+Tables = dict[str, dict[str, Any]]  # The entries of the manifest, by table.
 
 
 def described_file(folder: Path, path: Path) -> dict[str, Any]:
-    """What the manifest says of a file below folder, which is forced to the disk."""
+    """Force a file below folder to the disk and return its entry for the manifest."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -294,7 +294,7 @@ def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, m
     view, gain = f"--observe {HERE}:view", f"--reward {HERE}:gain"
     pull, agents = f"--action {HERE}:pull", "--agent red --agent blue"
     for rest, text in (
-        (f"--table states {view}", "are columns of pairs, a table that was not asked for"),
+        (f"--table states {view}", "are columns of the table pairs: add it to the tables"),
         ("--table states", "Minari holds pairs, and no table states"),
         (f"--table pairs --table events {view} {gain} {pull} {agents}", "Minari holds pairs, and no table events"),
         (f"{view} {pull} {agents}", "Minari holds one reward a step; asked for: none"),
@@ -359,5 +359,5 @@ def test_others_read_it(runs: Any, tmp_path: Path, capsys: Any) -> None:
         data.table("pairs")
     path = tmp_path / "my duel/my-duel-v0/data/main_data.hdf5"
     path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(DatasetError, match=rf"^{path} has [\d,]+ bytes, the manifest says"):
+    with pytest.raises(DatasetError, match=rf"^{path} has [\d,]+ bytes, expected [\d,]+ as in the manifest"):
         data.verify()

@@ -229,7 +229,7 @@ def test_files_are_opened_when_their_turn_comes(runs: Any, tmp_path: Path, file_
     last = tmp_path / "set" / data.manifest["tables"]["states"]["files"][-1]["path"]
     last.write_bytes(last.read_bytes()[:-1])
     batches: list[Any] = []
-    with pytest.raises(DatasetError, match=rf"{last.name} has [\d,]+ bytes, the manifest says"):
+    with pytest.raises(DatasetError, match=rf"{last.name} has [\d,]+ bytes, expected [\d,]+ as in the manifest"):
         batches.extend(data.table("states"))
     assert sum(batch.num_rows for batch in batches) > 2 * TICKS
 
@@ -242,7 +242,7 @@ def test_verify_names_the_files_that_differ(runs: Any, tmp_path: Path, file_form
     whole = paths[0].read_bytes()
     for place in (0, len(whole) // 2, len(whole) - 1):
         paths[0].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(DatasetError, match=rf"^{paths[0]} has another SHA-256 than the manifest says$"):
+        with pytest.raises(DatasetError, match=rf"^the SHA-256 of {paths[0]} differs from the manifest$"):
             data.verify()
     for path in paths[1:5]:
         path.unlink()
@@ -309,8 +309,8 @@ def at(manifest: Any, path: str) -> Any:
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        (change(version=2), "has version 2, and version 1 can be read"),
-        (change(version="1"), "has version '1', and version 1 can be read"),
+        (change(version=2), "expected version 1, got 2"),
+        (change(version="1"), "expected version 1, got '1'"),
         (change(format="csv"), "is damaged: ValueError: unknown format 'csv'"),
         (change(tables=[]), "is damaged: AttributeError"),
         (
@@ -319,8 +319,8 @@ def at(manifest: Any, path: str) -> Any:
         ),
         (change(tables={"states": {"rows": 1, "columns": {"x": {"dtype": "<f4"}}, "files": []}}), "damaged: KeyError"),
         (change(request={}), "is damaged: KeyError: 'splits'"),
-        (lambda manifest: at(manifest, "/etc/passwd"), "damaged: ValueError: a file outside of the folder"),
-        (lambda manifest: at(manifest, "states/../../x"), "damaged: ValueError: a file outside of the folder"),
+        (lambda manifest: at(manifest, "/etc/passwd"), "damaged: ValueError: a file outside the folder"),
+        (lambda manifest: at(manifest, "states/../../x"), "damaged: ValueError: a file outside the folder"),
         (lambda _: [], "is damaged: TypeError"),
     ],
 )
@@ -335,9 +335,9 @@ def test_a_manifest_that_cannot_be_is_refused(runs: Any, tmp_path: Path, damage:
 
 
 def test_mistakes_of_readers(runs: Any, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"none does not exist: manifest.json was expected in it$"):
+    with pytest.raises(DatasetError, match=r"none does not exist: expected a manifest.json in it$"):
         replayer.Dataset(tmp_path / "none")
-    with pytest.raises(DatasetError, match=r"is no data set: manifest.json was expected in it$"):
+    with pytest.raises(DatasetError, match=r"is not a data set: expected a manifest.json in it$"):
         replayer.Dataset(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(DatasetError, match=r"manifest.json is damaged: JSONDecodeError"):

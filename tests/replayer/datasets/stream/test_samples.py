@@ -256,7 +256,7 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
         world = Saved()
         world.grid = np.zeros((3, width))
         record_live(tmp_path / "saved" / f"{width}.tape", world, [1] * 10)
-    with pytest.raises(ExtractionError, match=r"give other columns \(grid\)"):
+    with pytest.raises(ExtractionError, match=r"have different columns \(grid\)"):
         list(replayer.samples(tmp_path / "saved", world=Saved, table="states", fields="grid"))
 
 
