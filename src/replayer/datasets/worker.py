@@ -31,7 +31,9 @@ from replayer.tape.tape import Tape
 from replayer.value_text import to_json
 from sim.kernel.registry import Readable
 
-BUFFER_BYTES = 32 << 20  # Rows are written as a row group when this much is collected, so memory does not grow with a part.
+BUFFER_BYTES = (
+    32 << 20
+)  # Rows are written as a row group when this much is collected, so memory does not grow with a part.
 _ACTION_BYTES = 1 << 10  # An input as a dictionary.
 
 

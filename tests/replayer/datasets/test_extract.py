@@ -259,7 +259,7 @@ def test_a_stopped_extraction_goes_on(herd: tuple[Path, Live], tmp_path: Path) -
     with pytest.raises(StoppedError):
         extract(herd[0], tmp_path / "out", world=Herd, tables="states", progress=stop)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ExtractionError, match="another request"):
+    with pytest.raises(ExtractionError, match="a different request"):
         extract(herd[0], tmp_path / "out", world=Herd, tables="states", stride=2)
     again: list[int] = []
     extract(herd[0], tmp_path / "out", world=Herd, tables="states", progress=lambda done, _: again.append(done))

@@ -162,7 +162,7 @@ def test_a_copy_counts_once_and_another_run_of_its_name_not_at_all(path: Path) -
     assert made.manifest["notes"] == ["copy.tape is left out: it is a copy of run.tape"]
     assert made.rows == {"states": 10}
     record("other.tape", Walkers(4), [None] * 5, deterministic=True)
-    with pytest.raises(RecordingError, match="of one run"):
+    with pytest.raises(RecordingError, match="the same run id"):
         extract([path, "other.tape"], "more", world=Walkers, tables="states")
 
 
@@ -191,16 +191,25 @@ MISTAKES = [
     ("extract run.tape", "--output"),
     ("extract missing.tape -o out", "missing.tape"),
     (f"extract run.tape -o out {SIM} --table pairs", "pairs need an observation"),
-    (f"extract run.tape -o out {SIM} --table states --reward nothing", "columns of pairs"),
+    (f"extract run.tape -o out {SIM} --table states --reward nothing", "columns of the table pairs"),
     (f"extract run.tape -o out {SIM} --table states --field z", "there is no field z; fields: x, y, rng"),
     (f"extract run.tape -o out {SIM} --stride 0", "--stride"),
-    (f"extract run.tape -o out {SIM} --table states --ticks 5", "a range such as"),
+    (f"extract run.tape -o out {SIM} --table states --ticks 5", "expected a range such as"),
     (f"extract run.tape -o out {SIM} --table states --ticks 70..80", "has ticks 0 to 60"),
-    (f"extract run.tape -o out {SIM} --table states --ticks 0..9 --ticks 5..20", "tick 5 is in two of the ranges"),
+    (
+        f"extract run.tape -o out {SIM} --table states --ticks 0..9 --ticks 5..20",
+        "tick 5 is in two of the requested ranges",
+    ),
     (f"extract run.tape -o out {SIM} --observe nothing", "your own simulation has no observation nothing"),
     (f"extract run.tape -o out {SIM} --observe no_such:thing", "no_such"),
-    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_text", "numbers, or arrays of numbers"),
-    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_objects", "gave object for a"),
+    (
+        f"extract run.tape -o out {SIM} --observe test_extract_losses:give_text",
+        "expected numbers or arrays of numbers, got str",
+    ),
+    (
+        f"extract run.tape -o out {SIM} --observe test_extract_losses:give_objects",
+        "a: expected numbers or arrays of numbers, got object",
+    ),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_other_shapes", "--list give_other_shapes"),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_nothing", "has no values, its shape is (3, 0)"),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:need_too_much", "some of (state, agent)"),
@@ -208,7 +217,7 @@ MISTAKES = [
     (f"extract run.tape -o out {SIM} --field x --reward nothing", "no reward nothing"),
     (f"extract run.tape -o out {SIM} --field x --mode balanced", "there is nothing to balance"),
     (f"extract run.tape -o out {SIM} --table states --split train=0.5", "1 in sum"),
-    (f"extract run.tape -o out {SIM} --table states --split train:1", "NAME=SHARE"),
+    (f"extract run.tape -o out {SIM} --table states --split train:1", "expected NAME=SHARE"),
     (f"extract run.tape -o there {SIM} --table states", "there exists already"),
     (f"extract empty -o out {SIM} --table states", "there is no tape in empty"),
     ("extract run.tape -o out --table states", "--sim"),

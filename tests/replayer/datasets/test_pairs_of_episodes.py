@@ -197,8 +197,8 @@ def test_pairs_across_a_reset_of_a_simulation_without_ends_are_refused(swings: P
         with pytest.raises(ExtractionError) as caught:
             replayer.extract(swings, tmp_path / "set", **asked, ranges=ranges)
         assert str(caught.value) == (
-            f"{swings}: training pairs from tick {first} to {last} would run across the reset at tick {reset}, as if it "
-            "were a step: give --ticks of one episode, such as 1..6"
+            f"{swings}: training pairs from tick {first} to {last} would treat the reset at tick {reset} as a step: "
+            "give --ticks of one episode, such as 1..6"
         )
     made = replayer.extract(swings, **asked, ranges=((1, 6), (7, 12)))
     pairs = made.table("pairs").numpy()

@@ -265,7 +265,7 @@ def test_who_made_it_is_what_the_tapes_say(tmp_path: Path, monkeypatch: Any) -> 
     assert metadata["code_permalink"] == "https://example.org/duel"
     assert metadata["algorithm_name"] == "red=greedy, blue=random, red=idle"
     assert metadata["description"] == (
-        "Recordings of a simulation of the user's: 6 episodes of 3 runs, one for each run and agent. The reward is gain."
+        "Recordings of the user's own simulation: 6 episodes of 3 runs, one for each run and agent. The reward is gain."
     )
     assert (metadata["minari_version"], metadata["jpeg_encoding"]) == (version("minari"), False)
     extracted([(tapes[2], None)], tmp_path / "nobody")
@@ -278,7 +278,7 @@ def test_an_episode_with_a_gap_is_refused(runs: Any, tmp_path: Path) -> None:
     with pytest.raises(ExtractionError) as caught:
         extracted(runs[:1], tmp_path / "duel", world=Strays)
     assert str(caught.value) == (
-        f"{runs[0][0]}, agent red: the pairs from tick 19 to 24 are missing, and an episode of Minari has no gaps: "
+        f"{runs[0][0]}, agent red: the pairs from tick 19 to 24 are missing, and an episode of Minari must not have gaps: "
         "give --ticks without them, or use parquet"
     )
     assert not (tmp_path / "duel").exists()
@@ -295,15 +295,18 @@ def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, m
     pull, agents = f"--action {HERE}:pull", "--agent red --agent blue"
     for rest, text in (
         (f"--table states {view}", "are columns of the table pairs: add it to the tables"),
-        ("--table states", "Minari holds pairs, and no table states"),
-        (f"--table pairs --table events {view} {gain} {pull} {agents}", "Minari holds pairs, and no table events"),
-        (f"{view} {pull} {agents}", "Minari holds one reward a step; asked for: none"),
-        (f"{view} {pull} {agents} {gain} --reward {HERE}:view", f"asked for: {HERE}:gain, {HERE}:view"),
-        (f"{view} {gain} {agents}", "Minari holds actions: give an encoding of them, since the inputs are no numbers"),
-        (f"{view} {gain} {agents} {pull} --mode inputs", "which only pairs with inputs would leave in it"),
+        ("--table states", "Minari holds only pairs, not the table states"),
+        (
+            f"--table pairs --table events {view} {gain} {pull} {agents}",
+            "Minari holds only pairs, not the table events",
+        ),
+        (f"{view} {pull} {agents}", "Minari holds one reward per step: expected one reward, got none"),
+        (f"{view} {pull} {agents} {gain} --reward {HERE}:view", f"expected one reward, got {HERE}:gain, {HERE}:view"),
+        (f"{view} {gain} {agents}", "Minari needs actions: give an encoding, since the inputs are not numbers"),
+        (f"{view} {gain} {agents} {pull} --mode inputs", "which only pairs with inputs would cause"),
         (
             f"{view} {gain} {agents} {pull} --ticks 1..5 --ticks 9..12",
-            "which several ranges of ticks would leave in it",
+            "which several ranges of ticks would cause",
         ),
         (
             f"--observe {HERE}:short --list short {gain} {agents} {pull}",

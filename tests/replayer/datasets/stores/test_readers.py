@@ -246,7 +246,7 @@ def test_verify_names_the_files_that_differ(runs: Any, tmp_path: Path, file_form
             data.verify()
     for path in paths[1:5]:
         path.unlink()
-    with pytest.raises(DatasetError, match=rf"^{paths[0]} has another .*; {paths[1]} is missing; .*; and 1 more file$"):
+    with pytest.raises(DatasetError, match=rf"^the SHA-256 of {paths[0]} differs .*; {paths[1]} is missing; .*; and 1 more file$"):
         data.verify()
 
 

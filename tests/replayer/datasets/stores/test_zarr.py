@@ -187,7 +187,7 @@ def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, m
         (f"--observe {here}:odd", "Zarr cannot hold a column called obs.a/b (table pairs)"),
         (
             f"--observe {here}:clash --list x",
-            "the column obs.x.lengths has the name that the lengths of obs.x get in Zarr",
+            "the column obs.x.lengths clashes with the lengths of obs.x, which get this name in Zarr",
         ),
     ):
         assert run(main, f"{start} {rest}") == 2

@@ -131,7 +131,7 @@ def test_an_iteration_goes_on_where_it_was(walkers: tuple[Path, Live, list[Any]]
     assert later.state_dict() == state
     assert before + [np.atleast_1d(row["tick"]).tolist() for row in later] == whole
     assert len(list(later)) == len(whole)  # The next iteration is a whole one.
-    with pytest.raises(ExtractionError, match="another request or another order"):
+    with pytest.raises(ExtractionError, match="a different request or a different order"):
         replayer.samples(walkers[0], **wanted, seed=1).load_state_dict(state)
 
 
@@ -245,9 +245,9 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
     assert (len(runs["train"]), len(runs["test"]), len(runs["train"] & runs["test"])) == (3, 1, 0)
     with pytest.raises(ExtractionError, match="no run is in split dev; splits: train, test"):
         replayer.samples(tmp_path, **wanted, split="dev")
-    with pytest.raises(ValueError, match="shard 2 of 2"):
+    with pytest.raises(ValueError, match="shard: expected an index from 0 to 1 of 2 shards, got 2"):
         replayer.samples(path, world=Walkers, table="states", shard=(2, 2))
-    with pytest.raises(ValueError, match="jobs=0: at least 1"):
+    with pytest.raises(ValueError, match="jobs: expected at least 1, got 0"):
         replayer.samples(path, world=Walkers, table="states", jobs=0)
     with pytest.raises(ExtractionError, match="the long form is for files"):
         replayer.samples(path, world=Walkers, table="states", long=True)
