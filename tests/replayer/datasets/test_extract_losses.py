@@ -1,4 +1,4 @@
-"""Damaged, torn and lying tapes: what is sound is extracted, and what is missing is said; mistakes get one line."""
+"""Damaged, torn and lying tapes: intact ticks are extracted, missing ones are reported; mistakes get one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TICKS = 60
 
 @pytest.fixture(autouse=True)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder of its own."""
+    """Each test works in its own folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # For module:function.
     monkeypatch.setattr(plan, "PART_TICKS", 14)
@@ -37,7 +37,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows_of(folder: Path) -> dict[int, np.ndarray]:
-    """x by tick."""
+    """The extracted values of x by tick."""
     found = {}
     for file in sorted((folder / "states").glob("*.parquet")):
         table = pq.read_table(file)
@@ -48,7 +48,7 @@ def rows_of(folder: Path) -> dict[int, np.ndarray]:
 
 
 def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int]:
-    """Each sampled tick is there as it was, or is said to be missing, never both; the ticks that are there."""
+    """Check that each sampled tick is extracted as it was or reported as missing, never both; return the extracted ones."""
     found = rows_of(made.path)
     for tick, x in found.items():
         assert np.array_equal(x, live[tick][2]["x"])
@@ -57,7 +57,7 @@ def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int
     return set(found)
 
 
-def test_of_a_damaged_tape_what_is_sound(path: Path) -> None:
+def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
     whole, numbers, damaged_found = path.read_bytes(), random.Random(7), 0
     for number in range(6):
@@ -86,7 +86,7 @@ def test_of_a_torn_tape_what_there_is(path: Path) -> None:
 
 
 class Astray(Walkers):
-    """Takes another way from tick 30 on."""
+    """Diverges from tick 30 on."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)

@@ -1,4 +1,4 @@
-"""A tape as a lazy xarray data set: what is sliced is what the run had, and no more is simulated than that takes."""
+"""A tape as a lazy xarray data set: slices equal the live run, and no more ticks are simulated than they need."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_any_slice_is_what_numpy_gives(herd: tuple[Path, Live]) -> None:
         ]:
             given = [*key, *[slice(None)] * (3 - len(key))]
             expected = whole
-            for axis in (2, 1, 0):  # Each axis by itself; the last first, as a number takes its axis away.
+            for axis in (2, 1, 0):  # Axis by axis; the last first, as a number takes its axis away.
                 expected = expected[(slice(None),) * axis + (given[axis],)]
             sliced = found["grass"].isel(dict(zip(("tick", "axis_4", "axis_6"), key, strict=False))).values
             assert np.array_equal(sliced, expected), key
@@ -268,7 +268,7 @@ def test_a_field_that_changes_its_shape_is_refused_where_it_does(tmp_path: Path)
             found["trail"].load()
 
 
-def test_mistakes_are_told_when_it_is_opened(herd: tuple[Path, Live], tmp_path: Path) -> None:
+def test_mistakes_are_reported_when_it_is_opened(herd: tuple[Path, Live], tmp_path: Path) -> None:
     with pytest.raises(UnknownWorldError, match="say which simulation to use, world="):
         xarray.open_dataset(herd[0], engine="tape")
     with pytest.raises(UnfitSimulationError, match="different fields"):
@@ -279,7 +279,7 @@ def test_mistakes_are_told_when_it_is_opened(herd: tuple[Path, Live], tmp_path: 
 
 
 class Twice:
-    """A table whose column is called as the number of its rows would be."""
+    """A table with a column that has the name of the variable for its rows."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Table("things", Field("count", "i4")), Field("square", "i8", (3, 3))))
