@@ -97,10 +97,10 @@ def viewer(suffix: str) -> Callable[[Path], None]:
     """Write a file for a viewer, as replay export does."""
 
     def export(tapes: Path) -> None:
-        from replayer.export.viewers.tick_range import Source, Wanted
+        from replayer.export.viewers.tick_range import TickRange, TickRangeRequest
 
         with Tape(tapes / "walkers.tape") as tape:
-            source = Source(tape, None, Wanted(keyframes=True))
+            source = TickRange(tape, None, TickRangeRequest(keyframes=True))
             if suffix == ".mcap":
                 from replayer.export.viewers.mcap import Clock, write_mcap
 

@@ -168,7 +168,7 @@ def _to_file(plain: Mapping[str, Any]) -> _File:
 
 
 def _ensured(folder: Path, file: _File) -> Path:
-    """Where the file is. Raises DatasetError unless it is there, of the right size."""
+    """Return the path of a file. Raises DatasetError if it is missing or has a different size."""
     path = folder / file.path
     if not path.is_file():
         raise DatasetError(f"{path} is missing")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ Tables = dict[str, dict[str, Any]]  # The entries of the manifest, by table.
 
 
 def described_file(folder: Path, path: Path) -> dict[str, Any]:
-    """Force a file below folder to the disk and return its entry for the manifest."""
+    """Return the entry of a file below folder for the manifest."""
     with path.open("rb") as file:
-        os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": digest}

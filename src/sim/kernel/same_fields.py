@@ -21,6 +21,7 @@ can be said before that: if each side has a field that the other lacks, another 
 
 from __future__ import annotations
 
+from sim.kernel.hooks import HasAdapter, HasScenario, hook
 from sim.kernel.schema import COUNTS_FIELD, Layout, Slot
 from sim.kernel.simulation import ArenaOfSaved, Simulation
 
@@ -36,7 +37,7 @@ def ensure_same_fields(recorded: Layout, simulation: Simulation) -> None:
     Raises TypeError, naming each field that differs; the simulation is unchanged.
     """
     present, owner = simulation.state.layout, _inside_scenario(simulation)
-    if getattr(owner, "adapter", None) is not None:
+    if hook(owner, HasAdapter) is not None:
         return
     if isinstance(owner, ArenaOfSaved):
         differences = _name_differences(recorded, present)
@@ -68,7 +69,7 @@ def field_differences(recorded: Layout, present: Layout) -> dict[str, str]:
 
 def _inside_scenario(simulation: object) -> object:
     """The simulation that a scenario was put around, which decides how the state is kept."""
-    while getattr(simulation, "scenario", None) is not None and hasattr(simulation, "inner"):
+    while hook(simulation, HasScenario) is not None and hasattr(simulation, "inner"):
         simulation = simulation.inner
     return simulation
 
@@ -78,7 +79,9 @@ def _names(layout: Layout) -> set[str]:
 
 
 def _name_differences(recorded: Layout, present: Layout) -> dict[str, str]:
-    missing = dict.fromkeys(_names(recorded) - _names(present), "expected by the tape, missing in the simulation")
+    missing = dict.fromkeys(
+        sorted(_names(recorded) - _names(present)), "expected by the tape, missing in the simulation"
+    )
     return missing | dict.fromkeys(sorted(_names(present) - _names(recorded)), "not on the tape")
 
 

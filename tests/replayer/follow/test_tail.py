@@ -17,6 +17,7 @@ import recorder
 from recorder import Recorder
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
+from recorder.settings import SplitSize
 from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.tape_files import TapeFile
 from replayer import Tape
@@ -225,7 +226,7 @@ def test_blocks_written_just_before_the_next_file_begins_are_not_passed_by(
     tape = Recorder(path, Walkers(), keyframe_interval_ticks=5, split=10_000_000, sync="never")
     follower = Follower(path, [])
     rotation = tape._keyframes._rotation
-    rotation._settings = attrs.evolve(rotation._settings, split_bytes=1)
+    rotation._settings = attrs.evolve(rotation._settings, split=SplitSize(1))
 
     def look_late(path: Path) -> list[int]:
         monkeypatch.undo()

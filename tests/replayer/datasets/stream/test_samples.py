@@ -263,7 +263,7 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
 LAZY = """
 import sys
 import replayer
-from recorder.format.blocks.block import Kind
+from recorder.format.blocks.block import BlockKind
 assert "samples" in replayer.__all__
 loaded = [name for name in sys.modules if name.partition(".")[0] in ("torch", "pyarrow", "xarray")]
 assert not loaded and "replayer.datasets.stream.samples" not in sys.modules, loaded
