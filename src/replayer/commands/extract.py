@@ -143,17 +143,20 @@ def extract_tapes(
 
     Examples:
     replay extract run.tape -o data
-    replay extract runs/*.tape -o data --observe fog --reward heads --split train=0.8,test=0.2
-    replay extract run.tape -o states --table states --field plants.energy --stride 10 --long
-    replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000 --table pairs --table events
+    replay extract runs/*.tape -o data --observe fog --reward heads
+    replay extract runs/*.tape -o data --split train=0.8,test=0.2
+    replay extract run.tape -o data --table states --field plants.energy --long
+    replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000
+    replay extract run.tape -o data --table pairs --table events --stride 10
 
     Without --table: pairs if the world has agents, else states. To continue an
-    extraction that was stopped, give the same command again. The folder gets its final
-    name when the data set is complete. The files do not depend on the number of jobs.
+    extraction that was stopped, give the same command again. The folder gets its
+    final name when the data set is complete. The files do not depend on the number
+    of jobs.
 
-    Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded one
-    (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The manifest
-    lists what is missing.
+    Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded
+    one (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The
+    manifest lists what is missing.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def ls(
 
     Tapes that have not changed since the folder was indexed are not read again.
 
-    Exit code: the worst of the listed tapes: 0 intact, 3 incomplete, 4 corrupt, 5 unreadable.
+    Exit code of the worst tape: 0 intact, 3 incomplete, 4 corrupt, 5 unreadable.
 
     Parameters
     ----------

@@ -28,9 +28,9 @@ def repair(
 
     Example: replay repair broken.tape -o repaired.tape
 
-    Everything that is intact is copied. Damaged keyframes are re-simulated and checked
-    by their hashes. Ticks whose inputs are lost cannot be rebuilt; the new tape lists
-    them. The original is not changed.
+    Everything that is intact is copied. Damaged keyframes are re-simulated and
+    checked by their hashes. Ticks whose inputs are lost cannot be rebuilt; the new
+    tape lists them. The original is not changed.
 
     Exit code: 0 nothing is lost, 3 some ticks are lost or there was no state yet,
     4 no state can be read, 5 not a tape.

@@ -30,7 +30,7 @@ app = App(
     name="rerun-importer-tape",
     help="Open a tape in the Rerun viewer. The viewer starts this command itself.\n\n"
     "Example: rerun run.tape\n\n"
-    "Exit code: 66 for a file that is not a tape; the viewer then tries other importers.",
+    "Exit code: 66 for a file that is not a tape. The viewer then tries others.",
     help_format="plaintext",
 )
 

@@ -46,7 +46,7 @@ def results(
     canonical: Annotated[bool, Parameter(name="--canonical", negative="")] = False,
     as_json: Json = False,
 ) -> int:
-    """Show the result of a scenario's run: violations, adversaries, budgets, statistics.
+    """Show the result of a scenario's run: violations, adversaries, budgets.
 
     Examples:
     replay results ambush.tape
@@ -56,8 +56,8 @@ def results(
     The result is computed from the events on the tape. Events that were lost in a
     crash are re-simulated. Whatever else is missing on the tape is listed.
 
-    Exit code: 0 all properties hold, 1 a property was violated or the canonical run
-    differs. Otherwise 3 if the tape is incomplete, 4 if it is corrupt.
+    Exit code: 0 all properties hold, 1 a property was violated or the canonical
+    run differs. Otherwise 3 if the tape is incomplete, 4 if it is corrupt.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ def compare(
 
     Examples:
     replay compare first.tape second.tape
-    replay compare lossy-1 lossy-2          two folders of record sweep or record batch
+    replay compare lossy-1 lossy-2          folders of record sweep or record batch
 
-    Two tapes are the same, equivalent (each session has the same events, interleaved
-    differently) or different. The first event that differs is shown. If one tape begins
-    later or was cut off, the ticks that both have are compared, and the report says so.
-    To compare states instead of events, use replay diff.
+    Two tapes are the same, equivalent (each session has the same events,
+    interleaved differently) or different. The first event that differs is shown.
+    If one tape begins later or was cut off, the ticks that both have are compared,
+    and the report says so. To compare states instead of events, use replay diff.
 
     Exit code: 0 the same or equivalent, 1 different. Otherwise 3 if a tape is
     incomplete, 4 if one is corrupt.

@@ -40,10 +40,10 @@ def seek(
 ) -> int:
     """Go to a tick: load the keyframe before it, re-simulate the rest, check the hash.
 
-    Example: replay seek run.tape --tick 2500 --field plants.energy --output state.npz
+    Example: replay seek run.tape --tick 2500 --field plants.energy -o state.npz
 
-    Exit code: 0 reached, 1 desync (a dump is written), 2 the tape has no such tick,
-    3 the tape has no tick yet, 4 the tape is damaged there, 5 not a tape.
+    Exit code: 0 reached, 1 desync (a dump is written), 2 the tape has no such
+    tick, 3 the tape has no tick yet, 4 the tape is damaged there, 5 not a tape.
 
     Parameters
     ----------

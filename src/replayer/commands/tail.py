@@ -33,8 +33,8 @@ def tail(
     Example: replay tail run.tape --last 3
 
     It ends when the recording is closed or Ctrl-C is pressed. If the process that
-    records dies, the tail waits until the recording is resumed. Only complete blocks
-    are shown, so a tick appears up to a second after it happened.
+    records dies, the tail waits until the recording is resumed. Only complete
+    blocks are shown, so a tick appears up to a second after it happened.
 
     Exit code: 0 the recording was closed or Ctrl-C was pressed, 5 not a tape.
     With --no-follow as replay info: 0 intact, 3 incomplete, 4 corrupt.

@@ -249,7 +249,7 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
         replayer.samples(path, world=Walkers, table="states", shard=(2, 2))
     with pytest.raises(ValueError, match="jobs: expected at least 1, got 0"):
         replayer.samples(path, world=Walkers, table="states", jobs=0)
-    with pytest.raises(ExtractionError, match="the long form is for files"):
+    with pytest.raises(ExtractionError, match="long is not available here"):
         replayer.samples(path, world=Walkers, table="states", long=True)
     (tmp_path / "saved").mkdir()
     for width in (2, 7):
