@@ -306,7 +306,7 @@ def test_what_cannot_be_made_again() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ([{"kind": "a", "x": {1}}], TypeError, "events() of Wrong, tick 3: set is no plain data"),
+        ([{"kind": "a", "x": {1}}], TypeError, "events() of Wrong, tick 3: set is not plain data"),
         ({"kind": "a"}, TypeError, "events() of Wrong, tick 3: dict is no list of events"),
         ([{"kind": "a", "x": 1 << 64}], ValueError, "events() of Wrong, tick 3: 18446744073709551616 does not fit"),
     ],

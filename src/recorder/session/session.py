@@ -28,7 +28,7 @@ from sim.kernel.hashing import HASH_NAME
 from sim.kernel.hooks import HasAdapter, HasOrigin, HasScenario, hook
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
-from sim.kernel.simulation import events_of, inner_of, tells_unasked
+from sim.kernel.simulation import emits_unrequested_events, events_of, inner_of
 from sim.kernel.state import Snapshot
 
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
@@ -100,7 +100,7 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
     }
     events = settings.events
     if events_of(adapted) is not None:
-        described["event_stream"] = tells_unasked(adapted) if events is None else events
+        described["event_stream"] = emits_unrequested_events(adapted) if events is None else events
     elif events:
         raise ValueError(f"events=True: {named.__qualname__} has no events() that could be recorded")
     if settings.blame == "phases":

@@ -14,7 +14,7 @@ from recorder.writer.jobs import TickOutput
 from sim.kernel.changes.tick_changes import TickSource
 from sim.kernel.hooks import HasTelemetry, hook
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, ask_for_events, inner_of, tells_unasked
+from sim.kernel.simulation import Simulation, emits_unrequested_events, inner_of, request_events
 from sim.kernel.state import State
 
 
@@ -28,7 +28,7 @@ class OutputCollector:
         self.wants_full = False  # Whether what changes is not known until there is another full keyframe.
         figures = hook(simulation, HasTelemetry)
         self._telemetry: Callable[[], Any] | None = figures.telemetry if figures is not None else None
-        self._events = ask_for_events(simulation) if events else None
+        self._events = request_events(simulation) if events else None
         self._name = type(inner_of(simulation)).__name__
         self._encoder = PlainEncoder()
 
@@ -41,7 +41,7 @@ class OutputCollector:
         event_stream: as in META, whether it is asked for events; None, or what a tape may say else, leaves it to the
         simulation. make_changes: what tells of the changes of each tick, where they are recorded.
         """
-        wanted = event_stream if isinstance(event_stream, bool) else tells_unasked(simulation)
+        wanted = event_stream if isinstance(event_stream, bool) else emits_unrequested_events(simulation)
         changes = make_changes(simulation.state) if make_changes is not None else None
         found = cls(simulation, events=wanted, changes=changes)
         return None if found._telemetry is None and found._events is None and changes is None else found

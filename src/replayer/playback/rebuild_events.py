@@ -18,7 +18,7 @@ from replayer.playback.make_simulation import Factory, UnfitSimulationError, mak
 from replayer.tape.stored_events import stored_events, ticks_with_events_due
 from replayer.tape.tape import Tape
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, ask_for_events, events_of, inner_of
+from sim.kernel.simulation import Simulation, events_of, inner_of, request_events
 
 
 def rebuild_events(
@@ -81,7 +81,7 @@ class _Again:
 
     def _made(self) -> Simulation:
         simulation = make_simulation(self._tape, self._world)
-        if ask_for_events(simulation) is None:
+        if request_events(simulation) is None:
             raise UnfitSimulationError(f"{type(inner_of(simulation)).__name__} has no events() to make them again with")
         return simulation
 

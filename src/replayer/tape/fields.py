@@ -6,7 +6,7 @@ from recorder.exit_codes import UsageError
 from replayer.tape.tape import Tape
 from sim.kernel.registry import UnknownWorldError, World, find_world
 from sim.kernel.schema import Blob, Layout, Slot
-from sim.kernel.simulation import BESIDE
+from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.kernel.state import Snapshot
 
 
@@ -38,5 +38,7 @@ def shown_slots(layout: Layout) -> list[Slot]:
     return [
         slot
         for name, slot in layout.slots.items()
-        if not name.startswith(("#", BESIDE)) and name not in blobs and slot.size_bytes // max(slot.dtype.itemsize, 1)
+        if not name.startswith(("#", SCENARIO_PREFIX))
+        and name not in blobs
+        and slot.size_bytes // max(slot.dtype.itemsize, 1)
     ]

@@ -20,7 +20,7 @@ from replayer.tape.tape import Tape
 from sim.kernel.hooks import ReportsProgress, hook
 from sim.kernel.messages import Event
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import BESIDE
+from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.scenario.config.identity import scenario_hash
 from sim.scenario.config.scenario import ScenarioConfig, read_scenario_config
 from sim.scenario.middleware.monitors import reported
@@ -87,7 +87,7 @@ def _violated_before(tape: Tape, config: ScenarioConfig) -> tuple[str, ...]:
     """What the state at the first tick knows of, where the tape does not begin with the run."""
     if tape.first_tick == 0:
         return ()
-    packed = tape.snapshot(tape.keyframes[0])[f"{BESIDE}properties"].tobytes()
+    packed = tape.snapshot(tape.keyframes[0])[f"{SCENARIO_PREFIX}properties"].tobytes()
     return reported(config.properties, decode_plain(packed))
 
 

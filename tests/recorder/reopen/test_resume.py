@@ -190,7 +190,7 @@ class Edited(Walkers):
         (Edited, "auto", DesyncError, "desync at tick 29"),
         (Herd, "auto", TypeError, "different fields than the tape: .*grass"),
         (Walkers, "sometimes", ValueError, "changes='sometimes'"),
-        (dict, "auto", TypeError, "dict is no simulation"),
+        (dict, "auto", TypeError, "dict is not a simulation"),
         (lambda: None, "auto", TypeError, "small_worlds.Walkers"),
         (lambda: Walkers, "auto", TypeError, "Walkers is a class"),
     ],

@@ -306,5 +306,5 @@ def test_a_world_with_other_fields_is_refused(tmp_path: Path) -> None:
     record(path, Walkers(), inputs_for("walkers"))
     with replayer.open(path, Other) as run, pytest.raises(UnfitSimulationError, match="x: expected int64, got int32"):
         run.seek(3)
-    with replayer.open(path, dict) as run, pytest.raises(UnfitSimulationError, match="dict is no simulation"):
+    with replayer.open(path, dict) as run, pytest.raises(UnfitSimulationError, match="dict is not a simulation"):
         run.seek(3)

@@ -30,7 +30,7 @@ from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.registry import find_world
 from sim.kernel.schema import Blob, Layout, Table
-from sim.kernel.simulation import BESIDE
+from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.kernel.state import Snapshot
 
 TICK = "tick"
@@ -298,7 +298,7 @@ def _map_shape(tape: Tape, state: Snapshot) -> tuple[int, ...] | None:
 def _fields(layout: Layout, rows: Mapping[str, int]) -> tuple[dict[str, _Field], list[str]]:
     """Return the variables by name, and the columns left out. Raises ExtractionError for unknown tables."""
     tables = {entry.name for entry in layout.schema.entries if isinstance(entry, Table)}
-    tables = {name for name in tables if not name.startswith(BESIDE)}
+    tables = {name for name in tables if not name.startswith(SCENARIO_PREFIX)}
     unknown = next((name for name in rows if name not in tables), None)
     if unknown is not None:
         raise ExtractionError(f"rows: there is no table {unknown}; tables: {', '.join(sorted(tables)) or 'none'}")
