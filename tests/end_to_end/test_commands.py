@@ -191,7 +191,7 @@ MISTAKES = {
     "seek --tick 5.5": (2, "expected an integer, got '5.5'"),
     "seek": (2, "--tick"),
     "seek --tick 1 --field plants.colour": (2, "no field 'plants.colour'; the fields are "),
-    "seek --tick 1 --output state.txt": (2, "state.txt: a name that ends in .npz was expected"),
+    "seek --tick 1 --output state.txt": (2, "state.txt: expected a name that ends in .npz"),
     "seek --tick 1 --output no/such/state.npz": (2, "no/such/state.npz: No such file or directory"),
     "seek --tick 1 --sim nowhere": (2, "--sim 'nowhere': expected module:factory"),
     "seek --tick 1 --sim no_module_here:Factory": (2, "--sim no_module_here:Factory: No module named"),

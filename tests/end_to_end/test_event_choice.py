@@ -56,7 +56,7 @@ def test_a_meadow_records_events_only_on_request_and_any_tape_gives_them(capsys:
     said = capsys.readouterr().out.splitlines()
     count = len(lines("off.ndjson"))
     assert said[:2] == [
-        f"off.ndjson: {count:,} events, made again by re-simulating", f"on.ndjson: {count:,} events"
+        f"off.ndjson: {count:,} events, rebuilt by re-simulating", f"on.ndjson: {count:,} events"
     ]  # fmt: skip
     assert run(replayer.commands.main.main, "export off.tape --events -o off.csv --json") == 0
     facts = json.loads(capsys.readouterr().out)
@@ -128,7 +128,7 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         with Recorder(f"{name}.tape", make(), events=None if make is Silent else False) as tape:
             tape.step(births(1))
     for line, text in (
-        ("export silent.tape --events -o t.csv", "name it to make them again: --sim telling_worlds:Silent"),
+        ("export silent.tape --events -o t.csv", "give it to rebuild them: --sim telling_worlds:Silent"),
         ("export silent.tape --events -o t.csv --sim telling_worlds:Silent", "Silent has no events()"),
         ("export silent.tape --events -o t.csv --sim telling_worlds:Missing", "telling_worlds"),
     ):

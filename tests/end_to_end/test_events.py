@@ -539,11 +539,11 @@ def test_missing_events_are_reported(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("export a.tape -o t.csv", "say what to export: --telemetry or --events"),
-        ("export a.tape --telemetry --events -o t.csv", "say what to export: --telemetry or --events"),
+        ("export a.tape -o t.csv", "expected --telemetry or --events"),
+        ("export a.tape --telemetry --events -o t.csv", "expected --telemetry or --events"),
         (
             "export a.tape --events -o t.xls",
-            "t.xls: a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap was expected",
+            "t.xls: expected a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap",
         ),
         ("export silent.tape --events -o t.csv", "silent.tape has no events: its simulation has no events()"),
         ("export a.tape --events -o no/t.csv", "no/t.csv: No such file or directory"),

@@ -256,7 +256,7 @@ NINES = "9" * 400
         (recorder.commands.main.main, "run tiny.toml -o", "-o needs a value"),
         (recorder.commands.main.main, "run tiny.toml extra", "unknown argument: extra"),
         (recorder.commands.main.main, "scenarios 'a b' c", "unknown arguments: 'a b' c"),
-        (replayer.commands.main.main, "seek", "say where to go: --tick N, or --episode N with --step N"),
+        (replayer.commands.main.main, "seek", "expected --tick N, or --episode N with --step N"),
         (replayer.commands.main.main, "seek a.tape --tick", "--tick needs a value"),
         (replayer.commands.main.main, "verify a.tape b.tape", "unknown argument: b.tape"),
         (

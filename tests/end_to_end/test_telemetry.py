@@ -159,14 +159,14 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("export a.tape -o t.csv", "say what to export: --telemetry"),
+        ("export a.tape -o t.csv", "expected --telemetry or --events"),
         (
             "export a.tape --telemetry -o t.xls",
-            "t.xls: a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap was expected",
+            "t.xls: expected a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap",
         ),
         ("export silent.tape --telemetry -o t.csv", "silent.tape has no telemetry"),
         ("export a.tape --telemetry -o no/t.csv", "no/t.csv: No such file or directory"),
-        ("plot a.tape -o t.gif", "t.gif: a name that ends in .png, .svg, .pdf was expected"),
+        ("plot a.tape -o t.gif", "t.gif: expected a name that ends in .png, .svg, .pdf"),
         ("plot a.tape --what deaths --tick 5", "give one of the two"),
         ("plot a.tape --what deaths", "a.tape: the telemetry has no columns for deaths"),
         ("plot silent.tape", "silent.tape has no telemetry"),
