@@ -212,7 +212,7 @@ def _run(request: BatchRequest, *, as_json: bool) -> int:
         input_source_of_job(job)  # Before anything is written.
     try:
         older = read_smaller(request.folder)
-        BatchFolder(request.folder).look(request.jobs)
+        BatchFolder(request.folder).inspect(request.jobs)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if not as_json:

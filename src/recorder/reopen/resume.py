@@ -230,7 +230,7 @@ def _open_for_writing(
         (earlier.number, max((part.summary.last_tick for part in earlier.parts), default=0))
         for earlier in assembled.recording.segments[:-1]
     ]
-    log = SegmentedLog(files, io, encoder, meta_maker(meta), syncs=syncs, tell_durable=tell_durable, past=past)
+    log = SegmentedLog(files, io, encoder, meta_maker(meta), syncs=syncs, record_durable=record_durable, past=past)
     frames = assembled.recording.journal
     for piece in pieces_of_frames(frames):
         log.put([piece])

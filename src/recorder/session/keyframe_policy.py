@@ -122,7 +122,7 @@ class KeyframePolicy:
         self._begin_from(baseline, snapshot)
         self.records_field_hashes = records_field_hashes(self._settings.blame, self._simulation.state)
         self._force_full = False
-        wants_spare = self._source.needs_baseline  # It does not know the changes: the next one copies everything.
+        needs_spare = self._source.needs_baseline  # It does not know the changes: the next one copies everything.
         self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes, needs_spare=needs_spare))
 
     def _put(self, job: KeyframeJob) -> None:

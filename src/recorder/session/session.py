@@ -100,7 +100,7 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
     }
     events = settings.events
     if events_of(adapted) is not None:
-        meta["event_stream"] = tells_unasked(adapted) if events is None else events
+        meta["event_stream"] = emits_unrequested_events(adapted) if events is None else events
     elif events:
         raise ValueError(f"events=True: {named.__qualname__} has no events() that could be recorded")
     if settings.blame == "phases":

@@ -41,7 +41,7 @@ class OutputCollector:
         event_stream: as in META, True to record events; any value but a bool leaves that to the simulation.
         make_changes: makes the source of each tick's changes, if they are recorded.
         """
-        collects_events = event_stream if isinstance(event_stream, bool) else tells_unasked(simulation)
+        collects_events = event_stream if isinstance(event_stream, bool) else emits_unrequested_events(simulation)
         changes = make_changes(simulation.state) if make_changes is not None else None
         collector = cls(simulation, events=collects_events, changes=changes)
         has_outputs = collector._telemetry is not None or collector._events is not None or changes is not None

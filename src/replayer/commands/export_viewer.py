@@ -140,5 +140,5 @@ def _facts(source: TickRange, output: Path) -> dict[str, Any]:
 
 def _describe(source: TickRange) -> str:
     states = counted(source.state_count, "state")
-    kind = "of keyframes" if source.wanted.keyframes else f"every {source.every:,} ticks" if source.every > 1 else ""
+    kind = "of keyframes" if source.request.keyframes else f"every {source.every:,} ticks" if source.every > 1 else ""
     return f"{tick_range(source.first, source.last)}, {states}{f' {kind}' if kind else ''}"

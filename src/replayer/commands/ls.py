@@ -128,7 +128,7 @@ def _open(folder: Path, jobs: int | None, *, update: bool, rebuild: bool, examin
     with progress_bar("reading tapes", 100, quiet=quiet) as show:
         progress = lambda done, total: show(100 * done / total)  # noqa: E731
         if update or rebuild:
-            return refresh_index(folder, anew=rebuild, jobs=count, progress=progress)[0]
+            return refresh_index(folder, rebuild=rebuild, jobs=count, progress=progress)[0]
         return Corpus.open(folder, examined=examined, jobs=count, progress=progress)
 
 

@@ -228,7 +228,7 @@ class Cursor:
 
     def _remember(self, states_max: int) -> None:
         tick = self._current_tick()
-        if self._check is not None and not self._check.is_right:
+        if self._check is not None and not self._check.is_matching:
             return  # A state that is loaded from memory counts as matching the recording.
         if tick not in self._near and not self._is_canonical:  # A load anywhere but at a keyframe would change the run.
             while len(self._near) >= states_max:
