@@ -1,4 +1,4 @@
-"""The contract of a simulation as a test class: subclass it, say how one is made, and inherit the tests.
+"""Conformance tests of a simulation as a test class: subclass it, override make, and inherit the tests.
 
 class TestWalkers(SimulationContract):
     def make(self):
@@ -29,14 +29,14 @@ from recorder.conformance.contract_checks import (
 
 
 class SimulationContract:
-    """What every simulation promises; pytest collects the subclasses.
+    """The conformance tests of a simulation; pytest collects the subclasses.
 
     Attributes:
-        seeds: so many runs are tried, each with its own inputs.
-        ticks: how long each is.
+        seeds: number of runs, each with its own inputs.
+        ticks: length of each run.
     """
 
-    __test__ = False  # Only subclasses are tests: they say so below.
+    __test__ = False  # Only subclasses are tests: __init_subclass__ sets it.
     seeds: ClassVar[int] = SEEDS
     ticks: ClassVar[int] = TICKS
     made_runs: ClassVar[list[ConformanceRun]]
@@ -46,46 +46,46 @@ class SimulationContract:
         cls.__test__ = True
 
     def make(self) -> Any:
-        """A new simulation, always the same: with .state and .step, with .save, .load and .step, or what an adapter is for."""
-        raise TypeError(f"{type(self).__name__} does not say how a simulation is made: override make")
+        """Make a new simulation, always the same: with .state and .step, with .save, .load and .step, or with an adapter."""
+        raise TypeError(f"{type(self).__name__} has no make method: override make to return a new simulation")
 
     def inputs(self, simulation: Any, seed: int) -> Callable[[], Any]:
-        """From a simulation and a seed to what gives the inputs of each next step; by default the adapter's own, or None."""
+        """Make the source of each step's inputs from a simulation and a seed; by default that of the adapter, or None."""
         return Subject(self.make).player(simulation, seed)
 
     def _subject(self) -> Subject:
         file = inspect.getsourcefile(type(self))
-        place = (file, type(self).__qualname__) if file is not None else None
-        return Subject(self.make, self.inputs, place)
+        location = (file, type(self).__qualname__) if file is not None else None
+        return Subject(self.make, self.inputs, location)
 
     def _runs(self) -> list[ConformanceRun]:
-        """The live runs, made once a class."""
-        mine = type(self)
-        if "made_runs" not in vars(mine):
+        """The live runs, made once per class."""
+        own_class = type(self)
+        if "made_runs" not in vars(own_class):
             subject = self._subject()
-            mine.made_runs = [subject.live(seed, self.ticks) for seed in range(self.seeds)]
-        return mine.made_runs
+            own_class.made_runs = [subject.live(seed, self.ticks) for seed in range(self.seeds)]
+        return own_class.made_runs
 
     def test_the_same_seed_gives_the_same_run(self) -> None:
-        """Two instances that are given the same inputs have the same states."""
+        """Two instances with the same inputs have the same states."""
         subject = self._subject()
         _ensure_none([check_same_seed(subject, run) for run in self._runs()])
 
     def test_a_fresh_process_gives_the_same_run(self) -> None:
-        """So has one in another process, whose sets and dicts of texts have another order."""
+        """An instance in another process, with a different order of sets, has the same states."""
         _ensure_none(check_process(self._subject(), self._runs()))
 
     def test_a_state_that_is_loaded_goes_on_as_the_run_did(self) -> None:
-        """Loaded at random ticks, into a fresh instance and into a used one, it has the states of the live run."""
+        """A state loaded into a fresh or a used instance continues with the states of the live run."""
         subject = self._subject()
-        _ensure_none([one for run in self._runs() for one in check_loads(subject, run)])
+        _ensure_none([violation for run in self._runs() for violation in check_loads(subject, run)])
 
     def test_a_recorder_does_not_change_the_run(self) -> None:
-        """Being recorded, and saved every few ticks, it has the states that it has alone."""
+        """A run that is recorded and saved every few ticks has the states of the live run."""
         subject = self._subject()
         _ensure_none([check_recorder(subject, run) for run in self._runs()])
 
 
-def _ensure_none(found: list[ConformanceViolation] | list[ConformanceViolation | None]) -> None:
-    broken = [str(one) for one in found if one is not None]
-    assert not broken, "\n".join(broken)
+def _ensure_none(violations: list[ConformanceViolation] | list[ConformanceViolation | None]) -> None:
+    lines = [str(violation) for violation in violations if violation is not None]
+    assert not lines, "\n".join(lines)

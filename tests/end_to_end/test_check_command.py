@@ -127,10 +127,10 @@ def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
     ("words", "line"),
     [
         (["walkers:Nobody"], "walkers:Nobody: module 'walkers' has no attribute 'Nobody'"),
-        (["walkers.py:Sound"], "walkers.py:Sound: a module is named as in an import, walkers:Sound"),
+        (["walkers.py:Sound"], "walkers.py:Sound: name the module as in an import, walkers:Sound"),
         (["nowhere:Sound"], "nowhere:Sound: No module named 'nowhere'"),
         (["walkers:broken"], "making the simulation raised RuntimeError: no seed (walkers.py:23)"),
-        (["walkers:number"], "int is no simulation: it needs .state"),
+        (["walkers:number"], "int is not a simulation: expected .state"),
         (["walkers"], "walkers is neither a scenario file nor a shipped scenario"),
         (["walkers:Sound", "--ticks", "0"], 'Invalid value "0" for --ticks. Must be >= 1.'),
         (["walkers:Sound", "--inputs", "none.ndjson"], "none.ndjson: No such file or directory"),

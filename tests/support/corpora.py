@@ -1,4 +1,4 @@
-"""Small corpora for tests: a folder to work in, with the world duel installed, for this process and those that it starts."""
+"""Small corpora for tests: a working folder with the world duel installed, for this process and its children."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLES = ("runs", "players", "outcomes", "quality")
 
 @pytest.fixture
 def duel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to work in, with a scenario in it."""
+    """A working folder that holds only a scenario."""
     installed = duel_world.install(tmp_path / "installed")
     monkeypatch.syspath_prepend(str(installed))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (SOURCES, SUPPORT, installed))))
@@ -46,7 +46,7 @@ def generate(line: str) -> int:
 
 
 def start_generating(line: str) -> subprocess.Popen[bytes]:
-    """Start ``record generate`` as a process of its own."""
+    """Start ``record generate`` in a separate process."""
     command = [
         sys.executable,
         "-c",
@@ -58,7 +58,7 @@ def start_generating(line: str) -> subprocess.Popen[bytes]:
 
 
 def copy_of_corpus(name: str, lines: list[str], pool: pytest.TempPathFactory) -> Path:
-    """The folder ``runs``, as these commands make it; it is made once, and then copied, with its times."""
+    """Make the folder ``runs`` with these commands: it is made once and then copied with its times."""
     if name not in _MADE:
         _MADE[name] = pool.mktemp(name) / "runs"
         for line in lines:
@@ -68,7 +68,7 @@ def copy_of_corpus(name: str, lines: list[str], pool: pytest.TempPathFactory) ->
 
 
 def rows(folder: Path) -> dict[str, list[Any]]:
-    """All that is in the index of a folder, as SQLite gives it."""
+    """Return all rows of the index of a folder."""
     connection = sqlite3.connect(folder / INDEX_NAME)
     try:
         return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in TABLES}
@@ -77,12 +77,12 @@ def rows(folder: Path) -> dict[str, list[Any]]:
 
 
 def tapes(folder: Path) -> dict[str, bytes]:
-    """The tapes of a folder, by name."""
+    """Return the tapes of a folder, by name."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.tape"))}
 
 
 def change(name: str, **keys: Any) -> Path:
-    """A copy of the scenario with other keys."""
+    """Write a copy of the scenario with changed keys."""
     path = Path(f"{name}.toml")
     text = duel_world.SCENARIO.replace('"heaps"', f'"{name}"')
     for key, value in keys.items():

@@ -1,1 +1,1 @@
-"""The simulation contract, checked by trials: repeat, reload, restart in another process."""
+"""Conformance checks of a simulation by trials: repeat, save and load, restart in another process."""

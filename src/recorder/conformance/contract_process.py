@@ -1,4 +1,4 @@
-"""The other process of a contract's trial: makes the simulation, runs it with what it is told, and says the hashes."""
+"""The other process of a conformance trial: make the simulation, run the inputs of a request, return the hashes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sim.kernel.plain_data import decode_plain
 
 
 def factory_at(file: str, name: str) -> Any:
-    """What makes the simulation: ``module:factory`` if there is no file, else a name in the file.
+    """Return the factory of the simulation: ``module:factory`` if file is empty, else a name in the file.
 
-    Raises what importing it raises.
+    Raises any exception of the import.
     """
     if not file:
         return load_factory(name)
@@ -28,27 +28,27 @@ def factory_at(file: str, name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found().make if isinstance(found, type) and hasattr(found, "make") else found
+    factory: Any = module
+    for attribute in name.split("."):
+        factory = getattr(factory, attribute)
+    return factory().make if isinstance(factory, type) and hasattr(factory, "make") else factory
 
 
 def main() -> None:
-    """Read from stdin, write to stdout: MessagePack."""
+    """Read a request from stdin, write the hashes to stdout, both as MessagePack."""
     begin_as_python()
-    told = msgpack.unpackb(sys.stdin.buffer.read())
-    sys.path[:] = told["path"]
-    make = factory_at(*told["place"])
-    answers = []
-    for inputs in told["runs"]:
+    request = msgpack.unpackb(sys.stdin.buffer.read())
+    sys.path[:] = request["path"]
+    make = factory_at(*request["location"])
+    hashes_of_runs = []
+    for inputs in request["runs"]:
         simulation = simulation_from(make())
         hashes = [simulation.state.hash()]
         for encoded in inputs:
             simulation.step(decode_plain(encoded))
             hashes.append(simulation.state.hash())
-        answers.append(hashes)
-    sys.stdout.buffer.write(msgpack.packb(answers))
+        hashes_of_runs.append(hashes)
+    sys.stdout.buffer.write(msgpack.packb(hashes_of_runs))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Corpora: folders of tapes, with an index of the runs on them; made by ``record generate``, listed by ``replay ls``."""
+"""Corpora: folders of tapes with an index of their runs, made by ``record generate``, listed by ``replay ls``."""
 
 from recorder.corpus.corpus import Corpus
 from recorder.corpus.inspect_tape import examine, glance

@@ -1,7 +1,7 @@
-"""A corpus: a folder of tapes, and what is known of the runs on them.
+"""A corpus: a folder of tapes, and descriptions of their runs.
 
-The index is believed of those tapes that are as they were when it was written; at all others there is a look. So a
-corpus is what lies in its folder, with an index or without.
+The index is used for tapes that are unchanged since it was written; all other tapes are inspected. So a corpus always
+shows the contents of its folder, with an index or without.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from recorder.storage.file_names import following_segments, journal_path, segmen
 from recorder.storage.open_tape import is_locked
 
 TAPE_SUFFIX = ".tape"
-TAPES_A_PROCESS = 16  # Starting a process takes about a second; reading a tape, some tenths.
+TAPES_A_PROCESS = 16  # Starting a process takes about a second, reading a tape some tenths.
 
-Progress = Callable[[int, int], None]  # Tapes done, tapes in all.
+Progress = Callable[[int, int], None]  # Tapes done, total tapes.
 
 
 def order_of(run: Run) -> tuple[Any, ...]:
-    """The order of a corpus: by scenario, seed, and the name of the tape."""
+    """Return the sort key of a corpus: scenario, seed, name of the tape."""
     return (run.scenario or "", run.seed if run.seed is not None else -1, run.tape)
 
 
 @attrs.frozen
 class Corpus:
-    """The runs of a folder, or some of them; iterate over it, or ask for ``paths()``.
+    """The runs of a folder, or a selection of them; iterate over it, or use ``paths()``.
 
     Attributes:
-        folder: where the tapes are.
-        runs: in order.
+        folder: the folder of the tapes.
+        runs: the runs, sorted by order_of.
     """
 
     folder: Path
@@ -59,18 +59,18 @@ class Corpus:
         jobs: int = 1,
         progress: Progress | None = None,
     ) -> Self:
-        """Look at a folder; nothing is written.
+        """Describe the runs of a folder, without writing anything.
 
-        examined: read the tapes that the index does not know, so that the quality of each run is known, and the scores
-        of those that have none on the tape; else there is only a glance at them. jobs: processes for that.
+        examined: read the tapes that the index does not cover, to determine the quality of each run and scores that are
+        not on the tape; otherwise read only headers and indexes. jobs: number of processes.
 
         Raises FileNotFoundError, NotADirectoryError or another OSError; ForeignIndexError.
         """
-        place = Path(folder)
-        known = _believed(place)
-        rest = [path for path in tapes_in(place) if path.name not in known]
-        found = look_at(rest, examine if examined else glance, jobs=jobs, progress=progress)
-        return cls(place, tuple(sorted([*known.values(), *found], key=order_of)))
+        path = Path(folder)
+        indexed = _unchanged_runs(path)
+        rest = [tape for tape in tapes_in(path) if tape.name not in indexed]
+        inspected = inspect_tapes(rest, examine if examined else glance, jobs=jobs, progress=progress)
+        return cls(path, tuple(sorted([*indexed.values(), *inspected], key=order_of)))
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -79,21 +79,21 @@ class Corpus:
         return len(self.runs)
 
     def paths(self) -> list[Path]:
-        """Of the tapes, in order."""
+        """Return the paths of the tapes, in the order of the runs."""
         return [run.path for run in self.runs]
 
-    def select(self, **wanted: Any) -> Self:
-        """The corpus of those runs that are meant; wanted: see Selection. Raises ConditionError."""
-        return attrs.evolve(self, runs=tuple(Selection(**wanted).choose(self.runs)))
+    def select(self, **conditions: Any) -> Self:
+        """Return the corpus of the selected runs. conditions: see Selection. Raises ConditionError."""
+        return attrs.evolve(self, runs=tuple(Selection(**conditions).choose(self.runs)))
 
 
 def tapes_in(folder: Path) -> list[Path]:
-    """The tapes of a folder, by name. Raises OSError."""
+    """Return the tapes of a folder, sorted by name. Raises OSError."""
     return sorted(path for path in folder.iterdir() if path.name.endswith(TAPE_SUFFIX) and path.is_file())
 
 
-def _believed(folder: Path) -> dict[str, Run]:
-    """What the index says of the tapes that are as they were, by their names. Raises OSError, ForeignIndexError."""
+def _unchanged_runs(folder: Path) -> dict[str, Run]:
+    """Return the indexed runs of unchanged tapes, by name of the tape. Raises OSError, ForeignIndexError."""
     names = {path.name for path in tapes_in(folder)}
     return {name: run for name, run in load_index(folder).items() if name in names and _is_unchanged(run)}
 
@@ -105,78 +105,78 @@ def _is_unchanged(run: Run) -> bool:
         return False
 
 
-def look_at(
-    paths: Sequence[Path], how: Callable[[Path], Run], *, jobs: int = 1, progress: Progress | None = None
+def inspect_tapes(
+    paths: Sequence[Path], inspect: Callable[[Path], Run], *, jobs: int = 1, progress: Progress | None = None
 ) -> list[Run]:
-    """What there is to know of tapes, in their order, by so many processes."""
-    found: list[Run] = []
-    tell = progress or (lambda *_: None)
+    """Describe the runs of tapes, in their order, in this many processes. inspect: glance or examine."""
+    inspected: list[Run] = []
+    on_progress = progress or (lambda *_: None)
 
     def keep(runs: Iterable[Run]) -> list[Run]:
         for run in runs:
-            found.append(run)
-            tell(len(found), len(paths))
-        return found
+            inspected.append(run)
+            on_progress(len(inspected), len(paths))
+        return inspected
 
     workers = min(jobs, len(paths) // TAPES_A_PROCESS)
     if workers <= 1:
-        return keep(map(how, paths))
-    work = partial(_look_at_one, how)
-    return keep(results_in_order(SpawnPool(workers), work, paths, name=lambda path: f"looked at {path}"))
+        return keep(map(inspect, paths))
+    work = partial(_inspect_one, inspect)
+    return keep(results_in_order(SpawnPool(workers), work, paths, name=lambda path: f"inspected {path}"))
 
 
-def _look_at_one(how: Callable[[Path], Run], path: Path, _: Report) -> Run:
-    return how(path)
+def _inspect_one(inspect: Callable[[Path], Run], path: Path, _: Report) -> Run:
+    return inspect(path)
 
 
 def refresh_index(
-    folder: Path, *, anew: bool = False, jobs: int = 1, progress: Progress | None = None
+    folder: Path, *, rebuild: bool = False, jobs: int = 1, progress: Progress | None = None
 ) -> tuple[Corpus, int]:
-    """Bring the index up to what lies in the folder; make it if there is none. The corpus, and how many were looked at.
+    """Update or create the index of a folder. Returns the corpus, and the number of tapes that were examined.
 
-    anew: believe nothing that the index says. Raises OSError, ForeignIndexError.
+    rebuild: ignore the existing index. Raises OSError, ForeignIndexError.
     """
-    known = {} if anew else _believed(folder)
-    known = {name: run for name, run in known.items() if run.quality is not None or run.status == "unreadable"}
-    rest = [path for path in tapes_in(folder) if path.name not in known]
-    found = look_at(rest, examine, jobs=jobs, progress=progress)
-    runs = [*known.values(), *found]
+    current = {} if rebuild else _unchanged_runs(folder)
+    current = {name: run for name, run in current.items() if run.quality is not None or run.status == "unreadable"}
+    rest = [path for path in tapes_in(folder) if path.name not in current]
+    examined = inspect_tapes(rest, examine, jobs=jobs, progress=progress)
+    runs = [*current.values(), *examined]
     with writing_index(folder) as connection:
-        there = {row[0] for row in connection.execute("SELECT tape FROM runs")}
-        drop_runs(connection, there - set(known))
-        put_runs(connection, found)
-    return Corpus(folder, tuple(sorted(runs, key=order_of))), len(found)
+        indexed = {row[0] for row in connection.execute("SELECT tape FROM runs")}
+        drop_runs(connection, indexed - set(current))
+        put_runs(connection, examined)
+    return Corpus(folder, tuple(sorted(runs, key=order_of))), len(examined)
 
 
 def note_run(folder: Path, run: Run) -> None:
-    """Put one run into the index. Raises OSError, ForeignIndexError."""
+    """Write one run to the index. Raises OSError, ForeignIndexError."""
     with writing_index(folder) as connection:
         put_runs(connection, [run])
 
 
 def add_tape(folder: Path, tape: Path) -> Path:
-    """Copy a tape into the folder; its new path. The index is not touched.
+    """Copy a tape into the folder and return its new path. The index is not changed.
 
-    Raises FileExistsError if there is another file of that name, RecordingError if the tape is being recorded or has a
-    name that no tape of a corpus has, OSError.
+    Raises FileExistsError if the folder has a different file of that name, RecordingError if the tape is being recorded
+    or its name does not end in .tape, OSError.
     """
     target = folder / tape.name
     if not tape.name.endswith(TAPE_SUFFIX):
-        raise RecordingError(f"{tape}: the tapes of a corpus have names that end in {TAPE_SUFFIX}")
+        raise RecordingError(f"{tape}: expected a name that ends in {TAPE_SUFFIX}: rename the tape")
     if target.exists() and target.samefile(tape):
         return target
     if is_locked(tape):
-        raise RecordingError(f"{tape} is being recorded: add it when it has ended")
+        raise RecordingError(f"{tape} is being recorded: add it after its run has ended")
     if target.exists():
-        raise FileExistsError(errno.EEXIST, "exists already: give the tape another name", str(target))
+        raise FileExistsError(errno.EEXIST, "exists already: rename the tape", str(target))
     pairs = [(segment_path(tape, number), segment_path(target, number)) for number in following_segments(tape)]
     if journal_path(tape).exists():
         pairs.append((journal_path(tape), journal_path(target)))
     copied = []
     try:
-        for source, copy in [*pairs, (tape, target)]:  # The first file last: before that, there is no tape.
+        for source, copy in [*pairs, (tape, target)]:  # The first file last: without it there is no tape.
             with atomic_file(copy, existing="refuse" if copy == target else "replace") as part:
-                shutil.copy2(source, part)  # With its times: when the run finished is not when it was copied.
+                shutil.copy2(source, part)  # With its times: they tell when the run finished.
             copied.append(copy)
     except BaseException:
         for copy in copied:

@@ -1,14 +1,14 @@
-"""The index of a corpus: an embedded database of its runs, in one file beside the tapes.
+"""The index of a corpus: an embedded database of its runs, in one file next to the tapes.
 
-It holds nothing that the tapes do not tell, and is only believed of tapes that are as they were when it was written: it
-saves time, and may be thrown away at any moment.
+It holds only what the tapes hold, and is used only for tapes that are unchanged since it was written. It saves time and
+can be deleted at any moment.
 
-Tables, all keyed by the tape's file name: runs (one row a tape), players (one row a player of a run), outcomes (why the
-run ended), quality (what was sent in it). No column holds anything that a query would have to take apart.
+Tables, all keyed by the tape's file name: runs (one row per tape), players (one row per player of a run), outcomes (why
+the run ended), quality (the inputs of the run). No column holds a value that a query would have to parse.
 
-The journal is SQLite's rollback journal and not a write-ahead log: between two transactions the index is one file, which
-can be copied with the tapes and read from a folder that nobody may write to; a write-ahead log would need two more files,
-and readers would have to write to one of them. One process writes, seldom.
+The journal is SQLite's rollback journal, not a write-ahead log. Between two transactions the index is one file, which
+can be copied with the tapes and read from a read-only folder. A write-ahead log would need two more files, and readers
+would have to write to one of them. One process writes, rarely.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from recorder.errors import RecordingError
 from recorder.storage.file_names import first_free, numbered
 
 INDEX_NAME = "index.sqlite"
-INDEX_VERSION = 1  # In user_version; it changes whenever the tables do.
+INDEX_VERSION = 1  # In user_version; it changes with the tables.
 APPLICATION_ID = 0x7461_7065  # "tape"
-BUSY_S = 10.0  # A reader that meets a writer waits for so long; a transaction takes milliseconds.
+BUSY_S = 10.0  # A reader waits this long for a writer; a transaction takes milliseconds.
 
 _RUN_COLUMNS = {
     "tape": "TEXT PRIMARY KEY",
@@ -76,11 +76,11 @@ _OWN = tuple(name for name in _RUN_COLUMNS if name not in _SETTINGS)
 
 
 class ForeignIndexError(RecordingError):
-    """What has the name of the index is something else, or of a newer program."""
+    """The file of the index is a different database, or was written by a newer version."""
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """The tables of an empty database."""
+    """Create the tables of an empty database."""
     for table, columns in _TABLES.items():
         connection.execute(f"CREATE TABLE {table} ({', '.join(f'{a} {b}' for a, b in columns.items())}) WITHOUT ROWID")
     connection.execute("CREATE INDEX players_by_outcome ON players (player, outcome)")
@@ -89,17 +89,17 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def put_runs(connection: sqlite3.Connection, runs: Iterable[Run]) -> None:
-    """Put rows of runs in the place of those of the same tapes.
+    """Write the rows of runs, replacing those of the same tapes.
 
-    Those whose file names are no text are passed over: no database takes them, and they are looked at each time.
+    Tapes whose file names are not valid text are skipped, as no database stores them; they are inspected each time.
     """
     for run in filter(_has_plain_name, runs):
         drop_runs(connection, [run.tape])
         settings = attrs.astuple(run.settings) if run.settings is not None else (None,) * len(_SETTINGS)
         row = {name: getattr(run, name) for name in _OWN} | dict(zip(_SETTINGS, settings, strict=True))
         _insert(connection, "runs", [row[name] for name in _RUN_COLUMNS])
-        for place, one in enumerate(run.players):
-            _insert(connection, "players", [run.tape, place, *attrs.astuple(one)])
+        for place, player in enumerate(run.players):
+            _insert(connection, "players", [run.tape, place, *attrs.astuple(player)])
         _insert(connection, "outcomes", [run.tape, run.reason, run.text])
         if run.quality is not None:
             _insert(connection, "quality", [run.tape, *attrs.astuple(run.quality)])
@@ -114,19 +114,19 @@ def _has_plain_name(run: Run) -> bool:
 
 
 def drop_runs(connection: sqlite3.Connection, tapes: Iterable[str]) -> None:
-    """Take the rows of tapes away."""
+    """Delete the rows of tapes."""
     for tape in tapes:
         for table in _TABLES:
             connection.execute(f"DELETE FROM {table} WHERE tape = ?", (tape,))  # noqa: S608 - our own names
 
 
 def _insert(connection: sqlite3.Connection, table: str, values: Sequence[Any]) -> None:
-    marks = ", ".join("?" * len(values))
-    connection.execute(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - our own names
+    placeholders = ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table} VALUES ({placeholders})", values)  # noqa: S608 - our own names
 
 
 def read_runs(connection: sqlite3.Connection, folder: Path) -> dict[str, Run]:
-    """All runs of the tables, by tape. Raises sqlite3.Error."""
+    """Return all runs of the tables, by tape. Raises sqlite3.Error."""
     players: dict[str, list[PlayerResult]] = {}
     for tape, _, *rest in connection.execute("SELECT * FROM players ORDER BY tape, place"):
         players.setdefault(tape, []).append(PlayerResult(*rest))
@@ -154,10 +154,10 @@ def read_runs(connection: sqlite3.Connection, folder: Path) -> dict[str, Run]:
 
 
 def load_index(folder: Path) -> dict[str, Run]:
-    """The runs in the index of a folder, by tape; nothing is written, and nothing need be writable.
+    """Return the runs in the index of a folder, by tape. Nothing is written; the folder may be read-only.
 
-    Empty if there is no index, or one that cannot be read at the moment, as after a power cut in the middle of a
-    transaction: the tapes tell the same. Raises ForeignIndexError.
+    Empty without an index, or if it cannot be read at the moment, as after a power cut during a transaction: the tapes
+    hold the same facts. Raises ForeignIndexError.
     """
     path = folder / INDEX_NAME
     if not path.is_file():
@@ -165,7 +165,7 @@ def load_index(folder: Path) -> dict[str, Run]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as connection:
             _ensure_ours(connection, path)
-            connection.execute("BEGIN")  # All tables as of one moment, whatever a writer does meanwhile.
+            connection.execute("BEGIN")  # A consistent view of all tables during a write.
             return read_runs(connection, folder)
     except (sqlite3.Error, TypeError, ValueError):
         return {}
@@ -176,16 +176,18 @@ def _ensure_ours(connection: sqlite3.Connection, path: Path) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION_ID and tables:
-        raise ForeignIndexError(f"{path} is no index of tapes: move it out of the way")
+        raise ForeignIndexError(f"{path} is not an index of tapes: move it out of the way")
     if version > INDEX_VERSION:
-        raise ForeignIndexError(f"{path} is of a newer program (version {version}, known is {INDEX_VERSION})")
+        raise ForeignIndexError(
+            f"{path} was written by a newer version: expected index version {INDEX_VERSION}, got {version}"
+        )
     if version < INDEX_VERSION:
-        raise sqlite3.DatabaseError(f"version {version}")  # As good as none: it is made again.
+        raise sqlite3.DatabaseError(f"version {version}")  # Outdated: the index is rebuilt.
 
 
 @contextmanager
 def writing_index(folder: Path) -> Iterator[sqlite3.Connection]:
-    """The index of a folder for writing; a new one in the place of what cannot be read. Commits when it is left.
+    """Open the index of a folder for writing, and commit on exit. A damaged index is replaced by a new one.
 
     Raises ForeignIndexError, OSError.
     """
@@ -205,9 +207,9 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
         raise
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
-            raise  # Busy, or the disk: that says nothing about what is in it.
-        path.replace(first_free(numbered(path.with_name(f"{path.name}.damaged"))))  # Whatever it is, it is not lost.
-        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # It would be played back into the new one.
+            raise  # Busy, or a failure of the disk: the index may be intact.
+        path.replace(first_free(numbered(path.with_name(f"{path.name}.damaged"))))  # Kept, in case it is needed.
+        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # SQLite would apply it to the new index.
         return _opened(path)
 
 

@@ -1,11 +1,10 @@
-"""Generate a corpus: which runs there are to be, which of them are there already, and running the others in processes.
+"""Generate a corpus: plan the runs, find the missing ones, and run them in processes.
 
 Invariants:
-    1. A run that has finished is a sealed tape under its own name. While it is recorded the tape has another name, and
-       is renamed when it is sealed; so whatever kills the program loses the runs under way, and no others.
-    2. What is there is a set: in which order runs have finished does not matter.
-    3. The tape of a run depends on the run alone: its bytes are the same whatever the number of processes, and whenever
-       it is made.
+    1. A finished run is a sealed tape under its final name. While it is recorded the tape has a different name, and is
+       renamed when it is sealed. So a kill of the program loses only the runs in progress.
+    2. The order in which runs finish has no effect on the corpus.
+    3. The tape of a run depends on the run alone: its bytes are the same for any number of processes, at any time.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ from sim.kernel.registry import ConfigError, find_world
 from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 from sim.scenario.wrap import wrap_scenario
 
-NAME_CHARS_MAX = 150  # Of a tape's name; file systems take 255 bytes, and a suffix comes behind it.
+NAME_CHARS_MAX = 150  # Of a tape's name; file systems allow 255 bytes, and a suffix is appended.
 
 
 @attrs.frozen
 class PlannedRun:
-    """A run that there is to be.
+    """A run to generate.
 
     Attributes:
-        job: what a worker does; its tape is where the finished one will be.
-        scenario: its name.
-        seed: of the scenario.
+        job: the job of a worker; its tape is the path of the finished tape.
+        scenario: the name of the scenario.
+        seed: the seed of the scenario.
         settings: see Settings.
     """
 
@@ -63,7 +62,7 @@ class PlannedRun:
 
 @attrs.frozen
 class GeneratedRun(RunRecord):
-    """What became of a job, and the run on its tape if there is one."""
+    """The result of a job, and the run on its tape if there is one."""
 
     run: Run | None = None
 
@@ -77,38 +76,39 @@ def plan_runs(
     ticks: int | None = None,
     keyframe_interval_ticks: int,
 ) -> list[PlannedRun]:
-    """All runs: each scenario with each seed and each combination of policies, the last player's turning fastest.
+    """Plan each scenario with each seed and each combination of policies; the last player's policy varies fastest.
 
-    seeds: of every scenario; its own without. players: policies by player. ticks: how far; as the scenario says without.
+    seeds: for every scenario; None uses its own seed. players: policies by player. ticks: last tick; None uses the
+    scenario's.
 
-    Raises FileNotFoundError, ConfigError, UnknownWorldError, UsageError: for what none of the runs could be.
+    Raises FileNotFoundError, ConfigError, UnknownWorldError, UsageError if a run is impossible.
     """
-    given = players or {}
-    combinations = [dict(zip(given, policies, strict=True)) for policies in itertools.product(*given.values())]
+    choices = players or {}
+    combinations = [dict(zip(choices, policies, strict=True)) for policies in itertools.product(*choices.values())]
     plan: list[PlannedRun] = []
     for scenario in scenarios:
-        for place, seed in enumerate(seeds if seeds is not None else [None]):
+        for position, seed in enumerate(seeds if seeds is not None else [None]):
             loaded = load_scenario(scenario, seed=seed)
-            if place == 0:
+            if position == 0:
                 _ensure_possible(loaded, scenario, combinations, ticks)
             for policies in combinations:
                 plan.append(_planned(loaded, policies, len(plan), folder, ticks, keyframe_interval_ticks))
-    twice = _first_twice([one.job.tape for one in plan])
-    if twice is not None:
-        raise UsageError(f"two of the runs would have the same tape, {twice}: give scenarios different names")
+    duplicate = _first_duplicate([planned.job.tape for planned in plan])
+    if duplicate is not None:
+        raise UsageError(f"two of the runs would have the same tape, {duplicate}: give scenarios different names")
     return plan
 
 
 def _ensure_possible(
-    loaded: Scenario, named: str, combinations: Sequence[Mapping[str, str]], ticks: int | None
+    loaded: Scenario, argument: str, combinations: Sequence[Mapping[str, str]], ticks: int | None
 ) -> None:
     """Find mistakes before anything is written. Raises ConfigError, UsageError."""
     if loaded.world is FOREIGN:
-        raise UsageError(f"{named}: runs in processes need a registered world")
+        raise UsageError(f"{argument}: runs in processes need a registered world")
     loaded.make()
     goal = ticks if ticks is not None else loaded.ticks
     if not isinstance(goal, int) or isinstance(goal, bool) or not 0 < goal <= TICKS_MAX:
-        raise ConfigError("ticks", f"a whole number from 1 to {TICKS_MAX:,} was expected, found {goal!r}")
+        raise ConfigError("ticks", f"expected a whole number from 1 to {TICKS_MAX:,}, got {goal!r}")
     for policies in combinations:
         input_source_of(loaded.world, loaded.config, players=policies, by_role=loaded.provocation is not None)
 
@@ -126,25 +126,25 @@ def _planned(
 
 
 def _tape_name(scenario: str, seed: int, policies: Mapping[str, str]) -> str:
-    """A name that says which run it is; where it cannot say all of it, with a hash of the rest."""
-    whole = "-".join([scenario, f"seed-{seed}", *(f"{player}={policy}" for player, policy in policies.items())])
-    plain = re.sub(r"[^A-Za-z0-9._=-]+", "-", whole).strip(".-")[:NAME_CHARS_MAX]
-    if plain != whole:
-        plain += f"-{hashlib.blake2b(whole.encode(), digest_size=4).hexdigest()}"
+    """Return the name of a run's tape; if the full name is not a valid file name, a part of it plus its hash."""
+    full = "-".join([scenario, f"seed-{seed}", *(f"{player}={policy}" for player, policy in policies.items())])
+    plain = re.sub(r"[^A-Za-z0-9._=-]+", "-", full).strip(".-")[:NAME_CHARS_MAX]
+    if plain != full:
+        plain += f"-{hashlib.blake2b(full.encode(), digest_size=4).hexdigest()}"
     return plain + TAPE_SUFFIX
 
 
-def _first_twice(values: Sequence[Any]) -> Any:
+def _first_duplicate(values: Sequence[Any]) -> Any:
     seen: set[Any] = set()
-    return next((one for one in values if one in seen or seen.add(one)), None)  # type: ignore[func-returns-value]
+    return next((value for value in values if value in seen or seen.add(value)), None)  # type: ignore[func-returns-value]
 
 
-# --- what is there
+# --- existing runs
 
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """The folder, made if it is not there, for one process that generates. Raises UsageError, OSError."""
+    """Create the folder if needed, and lock it for one generating process. Raises UsageError, OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -158,54 +158,56 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def missing_runs(plan: Sequence[PlannedRun], corpus: Corpus) -> list[PlannedRun]:
-    """The runs that are not there yet. Raises UsageError if the folder holds runs with other settings."""
-    there = {run.tape: run for run in corpus}
+    """Return the runs that the corpus lacks. Raises UsageError if the folder holds runs with different settings."""
+    by_tape = {run.tape: run for run in corpus}
     by_scenario: dict[str, Run] = {}
     for run in corpus:
         if run.source == GENERATED and run.scenario is not None and run.settings is not None:
             by_scenario.setdefault(run.scenario, run)
     missing = []
-    for one in plan:
-        other = by_scenario.get(one.scenario)
-        if other is not None:
-            _ensure_same_settings(one, other)
-        found = there.get(_tape_of(one).name)
-        if found is not None and _is_other(one, found):
-            raise UsageError(f"{found.path} exists and is no run that was generated like this: move it away")
-        if found is None or not found.ended or found.status != "intact":
-            missing.append(one)
+    for planned in plan:
+        sibling = by_scenario.get(planned.scenario)
+        if sibling is not None:
+            _ensure_same_settings(planned, sibling)
+        existing = by_tape.get(_tape_of(planned).name)
+        if existing is not None and _is_different(planned, existing):
+            raise UsageError(f"{existing.path} exists, but was not generated with these arguments: move it away")
+        if existing is None or not existing.ended or existing.status != "intact":
+            missing.append(planned)
     return missing
 
 
-def _ensure_same_settings(one: PlannedRun, run: Run) -> None:
-    wanted, found = one.settings, run.settings
-    assert found is not None
-    if wanted == found:
+def _ensure_same_settings(planned: PlannedRun, run: Run) -> None:
+    expected, actual = planned.settings, run.settings
+    assert actual is not None
+    if expected == actual:
         return
     pairs = [
-        ("ticks", found.goal_ticks, wanted.goal_ticks),
-        ("keyframes every", found.keyframe_interval_ticks, wanted.keyframe_interval_ticks),
+        ("ticks", actual.goal_ticks, expected.goal_ticks),
+        ("keyframes every", actual.keyframe_interval_ticks, expected.keyframe_interval_ticks),
     ]
-    differ = [f"{what} {theirs}, not {mine}" for what, theirs, mine in pairs if theirs != mine]
-    if wanted.family != found.family:
-        version = find_world(one.job.world).version
+    differences = [f"{name} {theirs}, not {ours}" for name, theirs, ours in pairs if theirs != ours]
+    if expected.family != actual.family:
+        version = find_world(planned.job.world).version
         versions = f"version {run.version} of {run.world}, not {version}"
-        differ.append(versions if run.version != version else "another scenario of that name")
+        differences.append(versions if run.version != version else "a different scenario of that name")
     raise UsageError(
-        f"{run.folder} holds runs of {one.scenario} with other settings ({'; '.join(differ)}): take another folder"
+        f"{run.folder} holds runs of {planned.scenario} with different settings ({'; '.join(differences)}): "
+        "use a different folder"
     )
 
 
-def _is_other(one: PlannedRun, run: Run) -> bool:
-    """Whether a tape that has the name of a run is of something else. One that is damaged, or empty, may be the run's."""
+def _is_different(planned: PlannedRun, run: Run) -> bool:
+    """Return True if the tape of this name holds a different run. A damaged or empty tape may be the planned run's."""
     if run.settings is None:
         return run.status == "unreadable" and run.size_bytes > 0
-    return (run.source, run.scenario, run.seed, run.policies) != (GENERATED, one.scenario, one.seed, one.job.players)
+    identity = (GENERATED, planned.scenario, planned.seed, planned.job.players)
+    return (run.source, run.scenario, run.seed, run.policies) != identity
 
 
-def _tape_of(one: PlannedRun) -> Path:
-    assert one.job.tape is not None
-    return one.job.tape
+def _tape_of(planned: PlannedRun) -> Path:
+    assert planned.job.tape is not None
+    return planned.job.tape
 
 
 # --- running
@@ -219,12 +221,12 @@ def run_missing(
     pool: Pool | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[RunRecord]:
-    """Run what is missing, tapes and index in the folder, which is locked; what became of it, in the same order.
+    """Run the missing runs, writing tapes and index to the locked folder; return their records, in the same order.
 
-    workers, pool: see run_many. progress: told how many have finished. Raises OSError, ForeignIndexError.
+    workers, pool: see run_many. progress: called with the number of finished runs. Raises OSError, ForeignIndexError.
     """
-    for one in missing:
-        clear_unfinished(_tape_of(one))
+    for planned in missing:
+        clear_unfinished(_tape_of(planned))
     _clear_parts(missing)
     count = 0
 
@@ -236,29 +238,29 @@ def run_missing(
         if progress is not None:
             progress(count)
 
-    jobs = [attrs.evolve(one.job, tape=part_of(_tape_of(one))) for one in missing]
-    intervals = {one.settings.keyframe_interval_ticks or KEYFRAME_INTERVAL_TICKS for one in missing}
-    assert len(intervals) <= 1  # Of all runs; see plan_runs.
+    jobs = [attrs.evolve(planned.job, tape=part_of(_tape_of(planned))) for planned in missing]
+    intervals = {planned.settings.keyframe_interval_ticks or KEYFRAME_INTERVAL_TICKS for planned in missing}
+    assert len(intervals) <= 1  # plan_runs gives all runs the same interval.
     work = functools.partial(run_generated, keyframe_interval_ticks=max(intervals, default=KEYFRAME_INTERVAL_TICKS))
     try:
         return run_many(jobs, workers=workers, pool=pool, finished=finished, work=work)
     finally:
-        _clear_parts(missing)  # Of runs that failed or were interrupted: they would be begun anew.
+        _clear_parts(missing)  # Of failed and interrupted runs: these start again from tick 0.
 
 
-def _clear_parts(planned: Sequence[PlannedRun]) -> None:
-    """Take away what was being recorded under the names that tapes have until they are sealed."""
-    for one in planned:
-        clear_unfinished(part_of(_tape_of(one)))
+def _clear_parts(plan: Sequence[PlannedRun]) -> None:
+    """Delete unsealed tapes, which have temporary names."""
+    for planned in plan:
+        clear_unfinished(part_of(_tape_of(planned)))
 
 
 def part_of(tape: Path) -> Path:
-    """What the tape of a run is called until it is sealed."""
+    """Return the temporary name of a tape until it is sealed."""
     return tape.with_name(f"{tape.name}{PART_SUFFIX}")
 
 
 def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
-    """Run one job in this process; whatever goes wrong is in the record. The tape of a run that ended has its own name.
+    """Run one job in this process; the record holds any failure. The tape of a run that ended gets its final name.
 
     Raises KeyboardInterrupt.
     """
@@ -272,16 +274,16 @@ def run_generated(job: Job, *, keyframe_interval_ticks: int) -> RunRecord:
     except KeyboardInterrupt:
         clear_unfinished(job.tape)
         raise
-    except Exception as failed:  # noqa: BLE001 - one bad run must not end the others; the record says what it was.
+    except Exception as failed:  # noqa: BLE001 - one failed run must not end the others; the record holds the error.
         return RunRecord(job.index, job.name, {}, job.ticks, error=error or exception_text(failed))
     facts: dict[str, Any] = {"final_tick": run.ticks or 0, "final_hash": run.state_hash}
     return GeneratedRun(job.index, job.name, {}, job.ticks, tape=str(tape), error=error, run=run, **facts)
 
 
 def _record(job: Job, tape: Path, keyframe_interval_ticks: int) -> str | None:
-    """Record a run to its end and seal its tape; what the simulation raised, if it did.
+    """Record a run to its end and seal its tape; return the exception of the simulation as text, if it raised.
 
-    It is the run that record run would make of the same scenario, seed and players.
+    The command record run makes the same run from the same scenario, seed and players.
     """
     world, input_source = find_world(job.world), input_source_of_job(job)
     simulation = wrap_scenario(world.make(job.config), job.scenario, world.properties)
@@ -291,17 +293,17 @@ def _record(job: Job, tape: Path, keyframe_interval_ticks: int) -> str | None:
         tape,
         simulation,
         keyframe_interval_ticks=keyframe_interval_ticks,
-        durability="block",  # A run that is killed is begun anew, so that a journal would serve nobody.
+        durability="block",  # A killed run starts again from tick 0: a journal would be useless.
         on_error="raise",
         deterministic=True,
         notes=notes,
     )
     with recorder, raced_inputs(recorder.simulation, input_source.inputs) as inputs_at:
         while (end := outcome_at(recorder, input_source, job.ticks)) is None:
-            given = inputs_at(recorder.tick + 1, recorder.simulation.state)
+            inputs = inputs_at(recorder.tick + 1, recorder.simulation.state)
             try:
-                recorder.step(given)
-            except Exception as raised:  # noqa: BLE001 - the simulation's own mistake; the tape says it, too.
+                recorder.step(inputs)
+            except Exception as raised:  # noqa: BLE001 - an error of the simulation; the tape records it, too.
                 recorder.close({"reason": "exception", "exception": exception_text(raised)})
                 return f"tick {recorder.tick + 1}: {exception_text(raised)}"
         scores = scores_of(world, job.config, recorder.simulation.state)

@@ -1,6 +1,6 @@
-"""What a tape alone tells of its run: at a glance, from headers and index, or by reading its inputs and its last state.
+"""Describe the run of a tape: quickly, from headers and index, or by reading its inputs and its last state.
 
-Nothing is written here. A tape that is damaged, or no tape at all, gives a Run that says so: a folder is listed whole.
+Nothing is written here. A damaged file, or one that is not a tape, gives a Run with that status: every file is listed.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from sim.kernel.registry import ConfigError, UnknownWorldError, World, find_worl
 from sim.kernel.state import State
 from sim.scenario.config.identity import scenario_hash
 
-SOURCE_NOTE, SCENARIO_NOTE, SCORES = "source", "scenario", "scores"  # What record generate leaves on a tape.
-_WHOLE_MAX = (1 << 63) - 1  # What a database takes.
+SOURCE_NOTE, SCENARIO_NOTE, SCORES = "source", "scenario", "scores"  # Keys that record generate writes to a tape.
+_WHOLE_MAX = (1 << 63) - 1  # The largest integer of the database.
 
 
 def glance(path: Path) -> Run:
-    """What headers and index tell of a tape; inputs and, if they are not on the tape, scores are left out."""
-    return _look(path, lambda _, run: run)
+    """Describe a tape from its headers and index, without the quality of its inputs, and scores that it does not hold."""
+    return _inspect(path, lambda _, run: run)
 
 
 def examine(path: Path) -> Run:
-    """The same, and what only reading shows: how much was sent, and the scores at the end of the run.
+    """Describe a tape with the quality of its inputs and the scores at the end of the run, by reading it.
 
-    Scores that the tape does not have are asked of its world, if it is installed; then the last state is made by
-    re-simulating from the nearest keyframe.
+    Scores that the tape does not hold come from its world, if it is installed; the last state is then re-simulated from
+    the nearest keyframe.
     """
-    return _look(path, _examined)
+    return _inspect(path, _examined)
 
 
-def _look(path: Path, further: Callable[[Assembled, Run], Run]) -> Run:
+def _inspect(path: Path, complete: Callable[[Assembled, Run], Run]) -> Run:
     run = Run(path.name, path.parent, status="unreadable", sealed=False)
     try:
         size_bytes, changed_ns = stamp_of(path)
         run = attrs.evolve(run, size_bytes=size_bytes, changed_ns=changed_ns)
         with OpenTape(path) as opened:
             assembled = opened.assemble()
-            return further(assembled, _described(assembled, run))
+            return complete(assembled, _described(assembled, run))
     except OSError as error:
         return attrs.evolve(run, error=error.strerror or type(error).__name__)
     except RecordingError as error:
@@ -55,13 +55,13 @@ def _look(path: Path, further: Callable[[Assembled, Run], Run]) -> Run:
 
 
 def stamp_of(path: Path) -> tuple[int, int]:
-    """Bytes of all files of a tape, and when the last of them was changed. Raises OSError."""
-    found = [path.stat(), *(segment_path(path, number).stat() for number in following_segments(path))]
-    return sum(one.st_size for one in found), max(one.st_mtime_ns for one in found)
+    """Return the size of all files of a tape, and the time of the last change to them. Raises OSError."""
+    stats = [path.stat(), *(segment_path(path, number).stat() for number in following_segments(path))]
+    return sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
 
 
 def _described(assembled: Assembled, run: Run) -> Run:
-    """What META, END and the index say."""
+    """Fill in the facts of META, END and the index."""
     meta, recording = assembled.meta, assembled.recording
     world = meta.get("world") or {}
     notes = meta.get("notes") or {}
@@ -71,7 +71,7 @@ def _described(assembled: Assembled, run: Run) -> Run:
     finished = (
         datetime.fromtimestamp(run.changed_ns / 1e9, UTC).isoformat(timespec="seconds") if assembled.final else ""
     )
-    told = end if isinstance(end, Mapping) else {}
+    outcome = end if isinstance(end, Mapping) else {}
     run = attrs.evolve(
         run,
         run_id=assembled.run_id.hex(),
@@ -87,11 +87,11 @@ def _described(assembled: Assembled, run: Run) -> Run:
         status=assembled.status,
         sealed=assembled.final,
         finished=finished,
-        reason=_text(told.get("reason")),
-        text=_text(told.get("text")),
-        error=_text(told.get("exception")),
+        reason=_text(outcome.get("reason")),
+        text=_text(outcome.get("text")),
+        error=_text(outcome.get("exception")),
     )
-    run = attrs.evolve(run, players=players_of(_agents(meta), _policies(notes), _scores(told) if run.ended else {}))
+    run = attrs.evolve(run, players=players_of(_agents(meta), _policies(notes), _scores(outcome) if run.ended else {}))
     try:
         state_hash = f"{recording.state_hash(recording.last_tick):016x}" if has_state else ""
     except RecordingError as error:
@@ -102,8 +102,9 @@ def _described(assembled: Assembled, run: Run) -> Run:
 def _scenario_name(meta: Mapping[str, Any], notes: Mapping[str, Any]) -> str | None:
     config = (meta.get("world") or {}).get("config") or {}
     scenario = meta.get("scenario")
-    own = scenario.get("name") if isinstance(scenario, Mapping) else None
-    return next((one for one in (notes.get(SCENARIO_NOTE), config.get("name"), own) if isinstance(one, str)), None)
+    scenario_name = scenario.get("name") if isinstance(scenario, Mapping) else None
+    names = (notes.get(SCENARIO_NOTE), config.get("name"), scenario_name)
+    return next((name for name in names if isinstance(name, str)), None)
 
 
 def _seed(meta: Mapping[str, Any]) -> Any:
@@ -116,13 +117,13 @@ def _seed(meta: Mapping[str, Any]) -> Any:
 def _settings(meta: Mapping[str, Any], notes: Mapping[str, Any]) -> Settings | None:
     if not meta:
         return None
-    settings = meta.get("settings") or meta  # Tapes of format 0.1 have them among the rest.
+    settings = meta.get("settings") or meta  # Tapes of format 0.1 have them at the top level.
     interval = _whole(settings.get("keyframe_interval_ticks"))
     return Settings(family_of(meta), _whole(notes.get("ticks")), interval)
 
 
 def family_of(meta: Mapping[str, Any]) -> str:
-    """The scenario's hash whatever the seed."""
+    """Return the hash of the scenario without its seed."""
     world, scenario = meta.get("world"), meta.get("scenario")
     if isinstance(scenario, Mapping):
         scenario = {key: value for key, value in scenario.items() if key != "seed"}
@@ -133,7 +134,7 @@ def family_of(meta: Mapping[str, Any]) -> str:
 
 
 def _hash_of(meta: Mapping[str, Any]) -> str:
-    """Empty for what no scenario is: a tape may hold anything."""
+    """Return the hash of the scenario; empty if META is not valid, since a tape may hold any value."""
     scenario = meta.get("scenario")
     try:
         return scenario_hash({**meta, "scenario": scenario if isinstance(scenario, Mapping) else None})
@@ -143,17 +144,17 @@ def _hash_of(meta: Mapping[str, Any]) -> str:
 
 def _policies(notes: Mapping[str, Any]) -> dict[str, str]:
     players = notes.get("players")
-    given = players.items() if isinstance(players, Mapping) else ()
-    return {name: policy for name, policy in given if isinstance(name, str) and isinstance(policy, str)}
+    items = players.items() if isinstance(players, Mapping) else ()
+    return {name: policy for name, policy in items if isinstance(name, str) and isinstance(policy, str)}
 
 
-def _scores(told: Mapping[str, Any]) -> dict[str, float]:
-    scores = told.get(SCORES)
+def _scores(outcome: Mapping[str, Any]) -> dict[str, float]:
+    scores = outcome.get(SCORES)
     return plain_scores(scores) if isinstance(scores, Mapping) else {}
 
 
 def plain_scores(scores: Mapping[Any, Any]) -> dict[str, float]:
-    """Those scores that are finite numbers, by name."""
+    """Return the scores that are finite numbers, by name."""
     numbers = {name: score for name, score in scores.items() if isinstance(name, str) and _is_number(score)}
     return {name: float(score) for name, score in numbers.items()}
 
@@ -170,12 +171,12 @@ def _text(value: Any) -> str | None:
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number that a database takes; a tape may hold anything in its place."""
+    """Return the value if it is an integer that the database can store; a tape may hold any value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _WHOLE_MAX else None
 
 
 def _world_of(meta: Mapping[str, Any]) -> tuple[World, dict[str, Any]] | None:
-    """The tape's world as it is installed, and its configuration; None if there is none of this version."""
+    """Return the installed world of the tape, and its configuration; None if this version is not installed."""
     match meta.get("world"):
         case {"name": str(name), "version": int(version), "config": dict(config)}:
             try:
@@ -187,28 +188,28 @@ def _world_of(meta: Mapping[str, Any]) -> tuple[World, dict[str, Any]] | None:
 
 
 def _agents(meta: Mapping[str, Any]) -> Sequence[str]:
-    found = _world_of(meta)
-    if found is None or found[0].agents is None:
+    installed = _world_of(meta)
+    if installed is None or installed[0].agents is None:
         return ()
     try:
-        return found[0].agents(found[1])
+        return installed[0].agents(installed[1])
     except ConfigError:
-        return ()  # A tape's configuration may be anybody's.
+        return ()  # The configuration on a tape may be invalid.
 
 
-# --- what only reading shows
+# --- facts that need reading
 
 
 def _examined(assembled: Assembled, run: Run) -> Run:
     run, inputs, ticks = _with_inputs(assembled, run)
-    if run.ended and run.status != "corrupt" and all(one.score is None for one in run.players):
+    if run.ended and run.status != "corrupt" and all(player.score is None for player in run.players):
         run = _with_scores(assembled, run)
     from_file = "inputs" in (assembled.meta.get("notes") or {})
     return attrs.evolve(run, quality=Quality(tier_of(run.players, inputs, from_file=from_file), inputs, ticks))
 
 
 def _with_inputs(assembled: Assembled, run: Run) -> tuple[Run, int, int]:
-    """How many inputs there were, and in how many ticks; the run is corrupt if some cannot be read."""
+    """Count the inputs, and the ticks that have some; the run becomes corrupt if some cannot be read."""
     if run.first_tick is None or run.ticks is None:
         return run, 0, 0
     scheduled, by_role = _scheduled(assembled.meta), assembled.meta.get("scenario") is not None
@@ -226,32 +227,32 @@ def _with_inputs(assembled: Assembled, run: Run) -> tuple[Run, int, int]:
 
 
 def count_inputs(inputs: Any, *, by_role: bool) -> int:
-    """How many inputs one tick had: the length of a list, or of all lists of a table by role; anything else is one."""
+    """Count the inputs of one tick: the length of a list, or of all lists of a table by role; any other value is one."""
     if inputs is None:
         return 0
     if isinstance(inputs, list | tuple):
         return len(inputs)
     if by_role and isinstance(inputs, Mapping):
-        return sum(count_inputs(one, by_role=False) for one in inputs.values())
+        return sum(count_inputs(items, by_role=False) for items in inputs.values())
     return 1
 
 
 def _scheduled(meta: Mapping[str, Any]) -> Callable[[int], int]:
-    """How many of a tick's inputs are the scenario's own; those of a world that is not installed are not known."""
-    found = _world_of(meta)
-    if found is None:
+    """Return a function that counts the scheduled inputs of a tick; it gives 0 if the world is not installed."""
+    installed = _world_of(meta)
+    if installed is None:
         return lambda _: 0
     try:
-        source = found[0].inputs(found[1])
+        source = installed[0].inputs(installed[1])
     except ConfigError:
         return lambda _: 0
     return lambda tick: len(source(tick))
 
 
 def _with_scores(assembled: Assembled, run: Run) -> Run:
-    """The scores of the last state, if its world gives any and the state can be made and proved by its hash."""
-    found = _world_of(assembled.meta)
-    if found is None or found[0].outcome is None:
+    """Add the scores of the last state, if its world has scores and the state can be rebuilt and checked by its hash."""
+    installed = _world_of(assembled.meta)
+    if installed is None or installed[0].outcome is None:
         return run
     from recorder.reopen.resume import make_world, restore_last_tick  # noqa: PLC0415 - loads the whole recorder
 
@@ -259,12 +260,12 @@ def _with_scores(assembled: Assembled, run: Run) -> Run:
         simulation = make_world(assembled)
         restore_last_tick(assembled, simulation, None)
     except (RecordingError, ConfigError, TypeError) as error:
-        return attrs.evolve(run, error=run.error or f"the last state cannot be made: {error}")
-    scores = scores_of(found[0], found[1], simulation.state)
-    agents = [one.player for one in run.players]
+        return attrs.evolve(run, error=run.error or f"the last state cannot be rebuilt: {error}")
+    scores = scores_of(*installed, simulation.state)
+    agents = [player.player for player in run.players]
     return attrs.evolve(run, players=players_of(agents, run.policies, scores))
 
 
 def scores_of(world: World, config: Mapping[str, Any], state: State) -> dict[str, float]:
-    """What the world says that each player's run was worth; empty if it does not say."""
+    """Return the world's score of each player; empty if the world has no scores."""
     return plain_scores(world.outcome(config, state)) if world.outcome is not None else {}

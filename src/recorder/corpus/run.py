@@ -1,6 +1,6 @@
-"""What is known of the runs of a corpus: one run, who played in it, how it ended, and what its inputs are worth.
+"""A run of a corpus: its tape, its players, its end, and the quality of its inputs.
 
-Everything comes from the tape, so that an index of it can be thrown away and made again.
+All facts come from the tape, so an index of them can be deleted and rebuilt.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import attrs
 
-GENERATED, RECORDED = "generated", "recorded"  # By record generate, and in any other way.
+GENERATED, RECORDED = "generated", "recorded"  # Made by record generate, or in any other way.
 WON, LOST, DREW = "won", "lost", "drew"
-# What the inputs of a run are worth to somebody who learns from them, the least first; see tier_of.
+# The quality of a run's inputs as training data, lowest first; see tier_of.
 TIERS = ("unrated", "idle", "random", "scripted", "human")
 UNRATED, IDLE, RANDOM, SCRIPTED, HUMAN = TIERS
-UNFINISHED_REASONS = ("exception", "interrupted", "terminated", "written out")  # The run itself had not ended.
-STATUSES = ("intact", "incomplete", "corrupt", "unreadable")  # The best first.
+UNFINISHED_REASONS = ("exception", "interrupted", "terminated", "written out")  # The recording ended, the run did not.
+STATUSES = ("intact", "incomplete", "corrupt", "unreadable")  # Best first.
 
 
 @attrs.frozen
@@ -25,10 +25,10 @@ class PlayerResult:
     """One player of a run.
 
     Attributes:
-        player: by name, as the world calls its agents.
-        policy: that played, as the tape notes it; None if it notes none.
-        score: at the end of the run, see World.outcome; None if there is none, or the run did not end.
-        outcome: won, lost or drew; None without scores of two players at least.
+        player: the name of the world's agent.
+        policy: the policy noted on the tape; None if it notes none.
+        score: the score at the end of the run, see World.outcome; None if there is none, or the run did not end.
+        outcome: won, lost or drew; None unless at least two players have scores.
     """
 
     player: str
@@ -39,12 +39,12 @@ class PlayerResult:
 
 @attrs.frozen
 class Quality:
-    """What was sent in a run, beside what its scenario sends by itself.
+    """The inputs of a run, without those that its scenario schedules.
 
     Attributes:
-        tier: see TIERS and tier_of.
-        inputs: how many, over all ticks.
-        ticks_with_inputs: how many ticks had some.
+        tier: the quality, see TIERS and tier_of.
+        inputs: their number, over all ticks.
+        ticks_with_inputs: the number of ticks that have some.
     """
 
     tier: str
@@ -54,11 +54,11 @@ class Quality:
 
 @attrs.frozen
 class Settings:
-    """What runs of one scenario in one corpus have in common, but for the seed and the players.
+    """The settings that all runs of one scenario in one corpus share; seed and players may differ.
 
     Attributes:
         family: the hash of the scenario without its seed, see sim.scenario.config.identity.
-        goal_ticks: how far the run was to go; None if the tape does not say.
+        goal_ticks: the planned last tick of the run; None if the tape does not state it.
         keyframe_interval_ticks: ticks from one keyframe to the next.
     """
 
@@ -69,27 +69,27 @@ class Settings:
 
 @attrs.frozen
 class Run:
-    """One run of a corpus: a tape, and what is known of it.
+    """One run of a corpus: a tape and its description.
 
     Attributes:
         tape: the file's name in the folder.
-        folder: of the corpus.
+        folder: the folder of the corpus.
         run_id: hexadecimal; empty if it is lost.
-        scenario, world, version, seed: what was run; None where the tape does not say.
-        first_tick, ticks: the first tick and the last one; None if there is none.
-        state_hash: at the last tick, hexadecimal; empty if it cannot be had.
-        size_bytes: of all files of the tape.
-        scenario_hash: see sim.scenario.config.identity; empty if the tape does not say how it was made.
-        settings: see Settings; None likewise.
+        scenario, world, version, seed: facts of the run; None where the tape does not state them.
+        first_tick, ticks: the first and the last tick; None if there is no state.
+        state_hash: the hash of the last tick, hexadecimal; empty if it cannot be read.
+        size_bytes: the size of all files of the tape.
+        scenario_hash: see sim.scenario.config.identity; empty if the tape does not describe its scenario.
+        settings: see Settings; None if the tape does not describe its scenario.
         source: generated or recorded.
-        status: intact, incomplete, corrupt or unreadable, as headers and index show it, and the frames that were read.
-        sealed: whether the recording was closed properly.
-        finished: when the last file of the tape was changed last, in ISO form, UTC; empty if it is not sealed.
-        changed_ns: the same, as the system has it; an index is believed as long as it fits.
-        reason, text: why the run ended, as it stands on the tape; None if it did not.
-        error: what went wrong: of a run that raised, or of a tape that cannot be read; None if nothing did.
-        players: who took part.
-        quality: None if the inputs were not looked at.
+        status: intact, incomplete, corrupt or unreadable, by headers, index, and the frames that were read.
+        sealed: True if the recording was closed properly.
+        finished: time of the last change to a file of the tape, in ISO form, UTC; empty if the tape is not sealed.
+        changed_ns: this time in nanoseconds; an index entry is valid as long as it matches.
+        reason, text: why the run ended, as recorded on the tape; None if it did not end.
+        error: the exception of the run, or the reason why the tape cannot be read; None without an error.
+        players: the players of the run.
+        quality: None if the inputs were not read.
     """
 
     tape: str
@@ -118,36 +118,36 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """Of the tape."""
+        """The path of the tape."""
         return self.folder / self.tape
 
     @property
     def ended(self) -> bool:
-        """Whether the run came to its end, as opposed to its recording, which may have been stopped or failed."""
+        """True if the run reached its end; False if its recording was stopped or failed before."""
         return self.sealed and self.reason is not None and self.reason not in UNFINISHED_REASONS
 
     @property
     def policies(self) -> dict[str, str]:
-        """Policies by player, of those players that have one."""
-        return {one.player: one.policy for one in self.players if one.policy is not None}
+        """Policies by player, for players that have one."""
+        return {player.player: player.policy for player in self.players if player.policy is not None}
 
     @property
     def winner(self) -> str | None:
-        """The player who won; None if nobody did."""
-        return next((one.player for one in self.players if one.outcome == WON), None)
+        """The name of the player who won; None if no player did."""
+        return next((player.player for player in self.players if player.outcome == WON), None)
 
 
 def players_of(
     agents: Sequence[str], policies: Mapping[str, str], scores: Mapping[str, float]
 ) -> tuple[PlayerResult, ...]:
-    """Who took part: the agents of the world, in its order, then others that the tape names."""
+    """Return the players of a run: the agents of the world, in its order, then others that the tape names."""
     names = dict.fromkeys([*agents, *policies, *scores])
     outcomes = outcomes_of(scores)
     return tuple(PlayerResult(name, policies.get(name), scores.get(name), outcomes.get(name)) for name in names)
 
 
 def outcomes_of(scores: Mapping[str, float]) -> dict[str, str]:
-    """Who won: the highest score does, equal ones draw; empty if there are not two scores that can be compared."""
+    """Return the outcome of each player: the highest score wins, a tie is drawn; empty without two comparable scores."""
     if len(scores) < 2 or not all(math.isfinite(score) for score in scores.values()):
         return {}
     highest = max(scores.values())
@@ -156,18 +156,18 @@ def outcomes_of(scores: Mapping[str, float]) -> dict[str, str]:
 
 
 def tier_of(players: Sequence[PlayerResult], inputs: int, *, from_file: bool = False) -> str:
-    """What the inputs of a run are worth: as much as those of its weakest player.
+    """Return the quality of a run's inputs, which is that of its weakest player.
 
-    idle: nobody sent anything, or a player has the policy idle, or none while others have one. random: a player has the
-    policy random. scripted: all players have policies that look at what they see. human: people played, and the tape
-    notes "human" as their policy, since nothing else could tell. unrated: there were inputs, and the tape does not note
-    from whom, or they came from a file.
+    idle: no player sent inputs, or a player has the policy idle, or none while others have one. random: a player has
+    the policy random. scripted: all players have policies that react to their view. human: people played, which the tape
+    notes as the policy "human". unrated: there were inputs, but the tape does not note the players, or they came from a
+    file.
     """
     if not inputs:
         return IDLE
-    if from_file or not any(one.policy is not None for one in players):
+    if from_file or not any(player.policy is not None for player in players):
         return UNRATED
-    return min((_tier_of_policy(one.policy) for one in players), key=TIERS.index)
+    return min((_tier_of_policy(player.policy) for player in players), key=TIERS.index)
 
 
 def _tier_of_policy(policy: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What the runs of a corpus are, taken together: ends, lengths, inputs, quality, and how each policy fared."""
+"""Statistics of the runs of a corpus: ends, lengths, inputs, quality, and the results of each policy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 @attrs.frozen
 class Standing:
-    """How one player fared with one policy; policy is None where the tapes note none.
+    """The results of one player with one policy; policy is None where the tapes note none.
 
     Attributes:
-        runs: in which it took part.
-        won, drawn, lost: of those that were decided.
-        score_mean: over the runs with a score; None if there is none.
+        runs: number of runs with this player.
+        won, drawn, lost: number of decided runs by outcome.
+        score_mean: mean over the runs with a score; None if there is none.
     """
 
     player: str
@@ -33,21 +33,21 @@ class Standing:
 
     @property
     def decided(self) -> int:
-        """The runs whose outcome is known."""
+        """The number of runs whose outcome is known."""
         return self.won + self.drawn + self.lost
 
 
 @attrs.frozen
 class Statistics:
-    """Of a corpus.
+    """Statistics of a corpus.
 
     Attributes:
-        runs, ticks, size_bytes: in all.
-        scenarios, statuses, ends, tiers: how many runs of each; ends: by the reason on the tape, tiers: of those whose
-            inputs were looked at.
+        runs, ticks, size_bytes: totals.
+        scenarios, statuses, ends, tiers: number of runs by scenario, by status, by the reason on the tape, and by
+            quality, for runs whose inputs were read.
         lengths: quantiles of the last ticks, by share.
-        inputs, examined_ticks, ticks_with_inputs: over the runs whose inputs were looked at.
-        standings: by player and policy.
+        inputs, examined_ticks, ticks_with_inputs: totals over the runs whose inputs were read.
+        standings: results by player and policy.
     """
 
     runs: int
@@ -65,17 +65,17 @@ class Statistics:
 
     @property
     def inputs_per_tick(self) -> float | None:
-        """Mean; None without ticks."""
+        """The mean number of inputs per tick; None without ticks."""
         return self.inputs / self.examined_ticks if self.examined_ticks else None
 
 
 def ticks_of(run: Run) -> int:
-    """How many steps are on the tape."""
+    """Return the number of steps on the tape."""
     return run.ticks - run.first_tick if run.ticks is not None and run.first_tick is not None else 0
 
 
 def statistics_of(runs: Sequence[Run]) -> Statistics:
-    """Statistics of some runs, damaged ones included as far as they are known."""
+    """Compute statistics of runs; damaged runs count with the facts that could be read."""
     examined = [run for run in runs if run.quality is not None]
     lengths = [run.ticks for run in runs if run.ticks is not None]
     quantiles = np.quantile(lengths, QUANTILES).tolist() if lengths else []
@@ -96,21 +96,21 @@ def statistics_of(runs: Sequence[Run]) -> Statistics:
 
 
 def _counts(values: Iterable[str], order: Sequence[str] = ()) -> dict[str, int]:
-    """How often each value comes, in this order, or the alphabet's."""
+    """Count each value, in this order, or sorted by value."""
     counter = Counter(values)
     return {value: counter[value] for value in (order or sorted(counter)) if counter[value]}
 
 
 def standings_of(runs: Iterable[Run]) -> list[Standing]:
-    """How each player fared with each policy, by name."""
-    results = [one for run in runs for one in run.players]
-    found = []
+    """Return the results of each player with each policy, sorted by name."""
+    all_results = [result for run in runs for result in run.players]
+    standings = []
     for player, policy in sorted(
-        {(one.player, one.policy) for one in results}, key=lambda pair: (pair[0], pair[1] or "")
+        {(result.player, result.policy) for result in all_results}, key=lambda pair: (pair[0], pair[1] or "")
     ):
-        own = [one for one in results if (one.player, one.policy) == (player, policy)]
-        outcomes = Counter(one.outcome for one in own)
-        scores = [one.score for one in own if one.score is not None]
+        results = [result for result in all_results if (result.player, result.policy) == (player, policy)]
+        outcomes = Counter(result.outcome for result in results)
+        scores = [result.score for result in results if result.score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        found.append(Standing(player, policy, len(own), outcomes[WON], outcomes[DREW], outcomes[LOST], mean))
-    return found
+        standings.append(Standing(player, policy, len(results), outcomes[WON], outcomes[DREW], outcomes[LOST], mean))
+    return standings

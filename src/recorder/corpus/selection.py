@@ -1,4 +1,4 @@
-"""Which runs of a corpus are meant: by scenario, seed, players, outcome, quality; or by a condition in SQL."""
+"""Select runs of a corpus: by scenario, seed, players, outcome, quality; or by a condition in SQL."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ import attrs
 from recorder.corpus.database import create_tables, put_runs
 from recorder.corpus.run import Run
 
-SQL_STEPS_MAX = 20_000_000  # Of SQLite's machine, about a second: a condition that needs more has got out of hand.
-SQL_VALUE_BYTES_MAX = 1 << 20  # Of one value, so that no condition can fill the memory.
+SQL_STEPS_MAX = (
+    20_000_000  # Steps of SQLite's virtual machine, about a second: a condition that needs more is a mistake.
+)
+SQL_VALUE_BYTES_MAX = 1 << 20  # Of one value: no condition can exhaust the memory.
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
 
 class ConditionError(ValueError):
-    """A condition in SQL is none, or asks for too much."""
+    """A condition is not valid SQL, or needs too much time or memory."""
 
 
 @attrs.frozen(kw_only=True)
 class Selection:
-    """What runs must be to be meant; whatever is None may be anything.
+    """The conditions of a selection; None imposes no condition.
 
     Attributes:
-        scenario, world: by name.
-        seeds: one of them.
-        players: these take part; with these policies, where one is given.
+        scenario, world: the name.
+        seeds: allowed seeds.
+        players: players that take part, each with its policy; None allows any policy.
         won: the player who won.
         reason: why the run ended.
-        quality: one of these tiers.
-        status: one of these.
-        min_ticks: the last tick at least.
-        where: a condition in SQL on a row of the table runs; it may ask other tables.
+        quality: allowed tiers.
+        status: allowed statuses.
+        min_ticks: the least last tick.
+        where: a condition in SQL on a row of the table runs; it may query other tables.
     """
 
     scenario: str | None = None
@@ -50,11 +52,11 @@ class Selection:
 
     @property
     def needs_examination(self) -> bool:
-        """Whether a glance at a tape does not tell whether it is meant."""
+        """True if the headers of a tape are not enough to decide."""
         return self.won is not None or self.quality is not None or self.where is not None
 
     def keeps(self, run: Run) -> bool:
-        """Whether a run is meant, as far as the condition in SQL does not matter."""
+        """Return True if a run meets all conditions except the one in SQL."""
         plain = (
             (self.scenario, run.scenario),
             (self.world, run.world),
@@ -67,18 +69,18 @@ class Selection:
             (self.quality, run.quality.tier if run.quality is not None else None),
         )
         return (
-            all(wanted is None or wanted == found for wanted, found in plain)
-            and all(wanted is None or found in wanted for wanted, found in among)
+            all(required is None or required == actual for required, actual in plain)
+            and all(allowed is None or actual in allowed for allowed, actual in among)
             and all(self._takes_part(run, name, policy) for name, policy in self.players.items())
             and (self.min_ticks is None or (run.ticks is not None and run.ticks >= self.min_ticks))
         )
 
     @staticmethod
     def _takes_part(run: Run, name: str, policy: str | None) -> bool:
-        return any(one.player == name and policy in {None, one.policy} for one in run.players)
+        return any(player.player == name and policy in {None, player.policy} for player in run.players)
 
     def choose(self, runs: Sequence[Run]) -> list[Run]:
-        """Those that are meant, in their order. Raises ConditionError."""
+        """Return the selected runs, in their order. Raises ConditionError."""
         kept = [run for run in runs if self.keeps(run)]
         if self.where is None:
             return kept
@@ -87,9 +89,9 @@ class Selection:
 
 
 def _tapes_where(runs: Sequence[Run], condition: str) -> set[str]:
-    """The tapes of which the condition is true.
+    """Return the tapes for which the condition is true.
 
-    It is asked of a copy in memory, on a connection that may do nothing but read its tables.
+    The query runs on a copy in memory, on a connection that may only read its tables.
     """
     with closing(sqlite3.connect(":memory:")) as connection:
         create_tables(connection)
@@ -101,8 +103,8 @@ def _tapes_where(runs: Sequence[Run], condition: str) -> set[str]:
         try:
             return {row[0] for row in connection.execute(f"SELECT tape FROM runs WHERE ({condition}\n)")}  # noqa: S608 - see above
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            said = "it takes too long" if str(error) == "interrupted" else str(error)
-            raise ConditionError(f"{condition}: {said}") from None
+            problem = "it takes too long" if str(error) == "interrupted" else str(error)
+            raise ConditionError(f"{condition}: {problem}") from None
 
 
 def _authorize(action: int, *_: Any) -> int:

@@ -1,1 +1,1 @@
-"""One run: where its inputs come from, which mode suits it, how it ended."""
+"""One run: its source of inputs, its mode, its outcome."""

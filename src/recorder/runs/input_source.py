@@ -1,4 +1,4 @@
-"""What a run of the commands is fed with: the scenario's own inputs, players, and inputs from a file."""
+"""Sources of inputs for runs of the commands: the scenario's schedule, players, and a file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sim.kernel.state import Snapshot, State
 
 @attrs.frozen
 class InputSource:
-    """What a run is fed with, and how it is shown.
+    """The inputs of a run, and its description for output.
 
     Attributes:
-        inputs: from a tick, and the state before it, to the inputs that lead to it.
-        summarize: from a snapshot to a few figures by name.
-        sim: module:factory, if that is where the simulation comes from.
-        file: where inputs come from, if they come from a file.
+        inputs: maps a tick, and the state before it, to the inputs of the step that produces the tick.
+        summarize: maps a snapshot to a few figures by name.
+        sim: module:factory of the simulation; None for a registered world.
+        file: the file of inputs; None if there is none.
         tick_limit_reason: see World.
     """
 
@@ -42,23 +42,23 @@ def input_source_of(
     file: Path | None = None,
     by_role: bool = False,
 ) -> InputSource:
-    """What the scenario of a registered world sends, and then players and a file.
+    """Combine the scheduled inputs of a registered world with those of players and of a file.
 
-    players: policies by player. file: see read_inputs. by_role: tell whose inputs they are, for a scenario that stands
-    between the players and the world. Raises ConfigError, UsageError, OSError.
+    players: policies by player. file: see read_inputs. by_role: group the inputs by player, for a scenario that wraps
+    the world. Raises ConfigError, UsageError, OSError.
     """
     if not world.name:
         return input_source_from_file(sim, file)
     scheduled = world.inputs(config)
     playing = {name: _player(world, config, name, policy) for name, policy in (players or {}).items()}
-    given = read_inputs(file) if file is not None else {}
+    from_file = read_inputs(file) if file is not None else {}
 
     def inputs_at(tick: int, state: State) -> list[Any]:
-        sent = scheduled(tick) + [one for player in playing.values() for one in player(tick, state)]
-        return sent + given.get(tick, [])
+        sent = scheduled(tick) + [item for player in playing.values() for item in player(tick, state)]
+        return sent + from_file.get(tick, [])
 
     def inputs_by_role_at(tick: int, state: State) -> dict[str, list[Any]]:
-        return {"": scheduled(tick) + given.get(tick, [])} | {
+        return {"": scheduled(tick) + from_file.get(tick, [])} | {
             name: player(tick, state) for name, player in playing.items()
         }
 
@@ -72,9 +72,9 @@ def input_source_of(
 
 
 def input_source_from_file(sim: str | None, file: Path | None) -> InputSource:
-    """For a simulation of the user's: what a file gives at a tick, see read_plain_inputs; else None."""
-    given = read_plain_inputs(file) if file is not None else {}
-    return InputSource(lambda tick, _: given.get(tick), lambda _: {}, sim, file)
+    """Make the source for a user's simulation: the inputs of a file (see read_plain_inputs), None at all other ticks."""
+    from_file = read_plain_inputs(file) if file is not None else {}
+    return InputSource(lambda tick, _: from_file.get(tick), lambda _: {}, sim, file)
 
 
 def _player(world: World, config: Config, name: str, policy: str) -> Callable[[int, State], list[Any]]:
@@ -86,23 +86,23 @@ def _player(world: World, config: Config, name: str, policy: str) -> Callable[[i
         raise UsageError(f"--player {name}={policy}: {error}") from None
 
 
-def read_players(given: Sequence[str]) -> dict[str, str]:
-    """Policies by player, from PLAYER=POLICY. Raises UsageError."""
+def read_players(arguments: Sequence[str]) -> dict[str, str]:
+    """Read policies by player from arguments PLAYER=POLICY. Raises UsageError."""
     players: dict[str, str] = {}
-    for one in given:
-        name, equals, policy = one.partition("=")
+    for argument in arguments:
+        name, equals, policy = argument.partition("=")
         if not equals or not name or not policy:
-            raise UsageError(f"--player {one}: PLAYER=POLICY was expected, such as caterpillar=greedy")
+            raise UsageError(f"--player {argument}: expected PLAYER=POLICY, such as caterpillar=greedy")
         if name in players:
-            raise UsageError(f"--player {one}: {name} has a policy already")
+            raise UsageError(f"--player {argument}: {name} has a policy already")
         players[name] = policy
     return players
 
 
 def read_inputs(path: Path) -> dict[int, list[Any]]:
-    """Inputs by the tick that they lead to, from a file with a line of JSON for each: {"tick": 5, "inputs": [...]}.
+    """Read inputs by tick from a file with one line of JSON per tick: {"tick": 5, "inputs": [...]}.
 
-    Lines of one tick add up; empty lines are passed over. Raises UsageError, naming the line, and OSError.
+    Lines of one tick add up; empty lines are skipped. Raises OSError, and UsageError with the line number.
     """
     inputs: dict[int, list[Any]] = {}
     for number, tick, sent in _lines(path, "[...]"):
@@ -113,9 +113,9 @@ def read_inputs(path: Path) -> dict[int, list[Any]]:
 
 
 def read_plain_inputs(path: Path) -> dict[int, Any]:
-    """Likewise for simulations that take anything else: a number, a text, an object. Lists of one tick add up.
+    """Read inputs by tick for simulations whose inputs are any JSON value. Lists of one tick add up.
 
-    Raises UsageError, naming the line, also for a tick that has two lines which are not lists, and OSError.
+    Raises OSError, and UsageError with the line number, also if a tick has two lines that are not both lists.
     """
     inputs: dict[int, Any] = {}
     for number, tick, sent in _lines(path, "..."):
@@ -129,20 +129,20 @@ def read_plain_inputs(path: Path) -> dict[int, Any]:
 
 
 def _lines(path: Path, form: str) -> Iterator[tuple[int, int, Any]]:
-    """Number of the line, tick and inputs; form: of the inputs, for a message."""
+    """Yield line number, tick and inputs. form: the form of the inputs, for a message."""
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
-            found = None
-        match found:
-            case {"tick": int(tick), "inputs": sent, **rest} if tick > 0 and found["tick"] is not True and not rest:
+            entry = None
+        match entry:
+            case {"tick": int(tick), "inputs": sent, **rest} if tick > 0 and entry["tick"] is not True and not rest:
                 yield number, tick, sent
             case _:
                 raise _unfit(path, number, form)
 
 
 def _unfit(path: Path, number: int, form: str) -> UsageError:
-    return UsageError(f'{path}, line {number}: {{"tick": 5, "inputs": {form}}} was expected, with a tick from 1 on')
+    return UsageError(f'{path}, line {number}: expected {{"tick": 5, "inputs": {form}}} with a tick from 1 on')

@@ -1,7 +1,7 @@
-"""Which mode suits a simulation: a first second of it is run beforehand, unrecorded, and both ways are measured.
+"""Choose the mode for a simulation: run its first second without recording, and measure both modes.
 
-A seek in mode "events" runs steps, in mode "changes" it applies what they changed. So the one question is which of the
-two costs less; the other, whether what the log costs the simulation is worth it.
+A seek in mode "events" repeats steps, in mode "changes" it applies their changes. So mode "changes" is chosen if
+applying changes is much faster than stepping, and capturing them does not slow the simulation too much.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from sim.kernel.simulation import as_simulation
 from sim.kernel.state import State
 
 REHEARSAL_S = 1.0
-TICKS_MAX = 300  # As many as lie between two keyframes.
+TICKS_MAX = 300  # The default interval between two keyframes.
 TICKS_OF_A_BLOCK = 50
-WORTH_IT = 4.0  # Applying changes must be so much faster than stepping; below that the bytes are not worth it.
-COST_SHARE_MAX = 0.5  # Of a step: what taking down its changes may cost.
+WORTH_IT = 4.0  # Least ratio of stepping to applying changes; below it the stored bytes are not worth it.
+COST_SHARE_MAX = 0.5  # Greatest share of a step that capturing its changes may take.
 
 
 @attrs.frozen
 class ModeChoice:
-    """A mode, and what it was chosen by.
+    """A mode, and the reason for the choice.
 
     Attributes:
         mode: "events" or "changes".
-        why: one sentence.
+        why: the reason in one sentence.
     """
 
     mode: Mode
@@ -52,23 +52,23 @@ class _Measured:
 
 
 def choose_mode(make: Callable[[], Any], inputs: Callable[[int, State], Any], changes: ChangeTracking) -> ModeChoice:
-    """Run a simulation for a second, or TICKS_MAX ticks, and say which mode suits it.
+    """Run a simulation for a second, or TICKS_MAX ticks, and choose its mode.
 
-    make: a fresh one, of which nothing is kept. Raises what it raises.
+    make: returns a fresh simulation, which is discarded. Raises any exception of make.
     """
     simulation = as_simulation(make())
     if level_of(simulation) is Level.INPUTS_ONLY:
-        return ModeChoice("events", "its states are made from the inputs, and hold nothing else")
+        return ModeChoice("events", "its states are derived from the inputs alone")
     measured = _measure(simulation, inputs, changes)
     if not measured.ticks:
-        return ModeChoice("events", "it took no step in the time there was")
+        return ModeChoice("events", "it completed no step in the trial run")
     step_us, take_us, apply_us = (
         1e6 * seconds / measured.ticks for seconds in (measured.step_s, measured.take_s, measured.apply_s)
     )
-    each = f"a step takes {step_us:,.0f} µs, applying what it changes {apply_us:,.0f} µs"
-    cost = f"taking that down {take_us:,.0f} µs and {measured.stored_bytes / measured.ticks:,.0f} bytes a tick"
+    times = f"a step takes {step_us:,.0f} µs, applying its changes {apply_us:,.0f} µs"
+    cost = f"capturing them costs {take_us:,.0f} µs and {measured.stored_bytes / measured.ticks:,.0f} bytes a tick"
     worth_it = step_us >= WORTH_IT * apply_us and take_us <= COST_SHARE_MAX * step_us
-    return ModeChoice("changes" if worth_it else "events", f"{each}; {cost}")
+    return ModeChoice("changes" if worth_it else "events", f"{times}; {cost}")
 
 
 def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: ChangeTracking) -> _Measured:
@@ -78,15 +78,15 @@ def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: Chan
     waiting: list[TickChanges] = []
     begun_s = time.monotonic()
     for tick in range(1, TICKS_MAX + 1):
-        given = inputs(tick, simulation.state)
+        step_inputs = inputs(tick, simulation.state)
         start_s = time.perf_counter()
-        simulation.step(given)
+        simulation.step(step_inputs)
         stepped_s = time.perf_counter()
         taken = _take(source, simulation.state)
         measured.take_s += time.perf_counter() - stepped_s
         measured.step_s += stepped_s - start_s
         measured.ticks += 1
-        if taken is None:  # Another layout: what the log costs before and after it is as good a guess.
+        if taken is None:  # The layout changed: measure the ticks before and after it only.
             source.reset(simulation.state)
             encoder, waiting = ChangeEncoder(simulation.state.layout, simulation.state.arena), []
         else:
@@ -106,11 +106,11 @@ def _take(source: Any, state: State) -> TickChanges | None:
     try:
         return source.take(state)  # type: ignore[no-any-return]
     except UnmarkedWriteError:
-        return None  # The recording will tell of it.
+        return None  # The recording will report it.
 
 
 def _weigh(measured: _Measured, encoder: ChangeEncoder, waiting: list[TickChanges], state: State) -> None:
-    """Add what these changes take on the tape, and to be applied."""
+    """Add the stored size of these changes, and the time to apply them."""
     stored = lz4.block.compress(bytes(encoder.encode(1, waiting)))
     measured.stored_bytes += len(stored)
     words = flat_words(state.arena.copy(), state.layout)

@@ -1,4 +1,4 @@
-"""The reason for which a run is over."""
+"""The reason why a run is over."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sim.kernel.simulation import end_of
 
 
 def outcome_at(recorder: Recorder, input_source: InputSource, last_tick: int) -> dict[str, Any] | None:
-    """Why the run is over as of the present tick, as the tape's outcome; None if it is not."""
+    """Return the outcome to write to the tape if the run is over at the current tick, else None."""
     tick = recorder.tick
     if tick >= last_tick:
         reason = input_source.tick_limit_reason
         return {"reason": reason, "ticks": tick} | ({"text": "the last tick, as asked"} if reason != "ticks" else {})
-    found = end_of(recorder.simulation)
-    return {"reason": found[0], "text": found[1], "ticks": tick} if found is not None else None
+    end = end_of(recorder.simulation)
+    return {"reason": end[0], "text": end[1], "ticks": tick} if end is not None else None

@@ -1,4 +1,4 @@
-"""Run scenarios, one or many: with a tape or without, with checkpoints, in processes, over sweeps of parameters."""
+"""Run one or many scenarios: with or without a tape, with checkpoints, in processes, in sweeps of parameters."""
 
 from recorder.scenarios.batch import run_many
 from recorder.scenarios.checkpoints import Checkpoint, discover_checkpoints, resume_checkpoint

@@ -1,6 +1,6 @@
-"""Many runs in processes: results in the order of the jobs, whatever the number of workers, and whoever dies.
+"""Run many jobs in processes: results in the order of the jobs, for any number of workers, even if workers die.
 
-Invariant: what a run comes to depends on its job alone; workers share nothing.
+Invariant: the result of a run depends on its job alone; workers share nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from sim.scenario.config.identity import scenario_hash
 from sim.scenario.results.result import PRODUCTIVE_KINDS, ScenarioResult
 from sim.scenario.scenario_file import FOREIGN, Scenario
 
-ATTEMPTS_MAX = 2  # A worker that dies twice over one job, the second time with nothing else to do, dies of that job.
-POPULATION_PREFIXES = ("heads.", "plants.")  # Of figures that say how many of a species are alive.
-# What a system says that has no more room, or lets nobody write: all that comes after would meet the same.
+ATTEMPTS_MAX = 2  # If a worker dies twice on one job, the second time with no other job, the job is the cause.
+POPULATION_PREFIXES = ("heads.", "plants.")  # Figures that count the living of a species.
+# A full or read-only disk: all later runs would fail with the same error.
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
-# A run that was stopped is run again: its last ticks need no journal, and a tape with gaps must not count as finished.
+# A stopped run starts again: its last ticks need no journal, and a tape with gaps must not count as finished.
 TAPE_SETTINGS: Mapping[str, Any] = {"durability": "block", "on_error": "raise"}
 
 
@@ -45,14 +45,14 @@ class Job:
     """One run.
 
     Attributes:
-        index: its place in the batch.
-        name: for tables and files.
-        world: a registered world's name, and its configuration.
-        scenario: what stands under ``scenario``; None is nothing.
-        ticks: how far.
-        bindings: which parameters this run has that others have not, by path.
+        index: its position in the batch.
+        name: used in tables and files.
+        world, config: the name of a registered world, and its configuration.
+        scenario: the table ``scenario`` of the file; None if it has none.
+        ticks: the last tick.
+        bindings: the parameters that distinguish this run, by path.
         players: policies by player.
-        tape: where to record it; None keeps no tape.
+        tape: path of the tape; None records none.
     """
 
     index: int
@@ -67,31 +67,31 @@ class Job:
 
     @property
     def run_name(self) -> str:
-        """What files of this run are called."""
+        """The name of the files of this run, without a suffix."""
         return f"run-{self.index:05d}"
 
     @property
     def scenario_hash(self) -> str:
-        """See sim.scenario.config.identity. Raises UnknownWorldError."""
+        """The hash of sim.scenario.config.identity. Raises UnknownWorldError."""
         origin = Origin(self.world, find_world(self.world).version, self.config)
         return scenario_hash({"world": origin.described(), "scenario": self.scenario})
 
 
 @attrs.frozen
 class RunRecord:
-    """What became of a job.
+    """The result of a job.
 
     Attributes:
-        index, name, bindings, ticks: the job's.
-        scenario_hash, regime, final_tick, final_hash: of the run; empty and 0 if there was none.
+        index, name, bindings, ticks: copied from the job.
+        scenario_hash, regime, final_tick, final_hash: facts of the run; empty and 0 if there was none.
         violations: [property, tick, details].
-        extinctions: by species that was ever there, the tick at which it died out; None if it is alive.
-        event_counts: by kind.
-        productive: how many events were productive.
-        tape: its path, as text; None without.
-        error: what went wrong; None if nothing did.
-        attempts: how often the job was begun.
-        disk_error: the system's number of why the disk took no more of the tape, whose rest is taken away; else None.
+        extinctions: for each species that ever lived, the tick at which it died out; None if it is alive.
+        event_counts: number of events by kind.
+        productive: number of productive events.
+        tape: the path of the tape as text; None without a tape.
+        error: the failure; None if there was none.
+        attempts: number of times the job was started.
+        disk_error: the errno with which the disk refused the tape, whose files are then deleted; else None.
     """
 
     index: int
@@ -113,16 +113,16 @@ class RunRecord:
 
 
 def ensure_registered(loaded: Scenario) -> None:
-    """Raise ValueError for a scenario that names no world: a process of ours could not make it."""
+    """Raise ValueError for a scenario that names no world: a worker process could not make it."""
     if loaded.world is FOREIGN:
         raise ValueError(
-            f"{loaded.name}: runs in processes need a registered world, and this scenario names none; "
-            "record run --sim runs it, or recorder.scenarios.harness.run_harness many"
+            f"{loaded.name}: runs in processes need a registered world, but this scenario names none: "
+            "use record run --sim, or recorder.scenarios.harness.run_harness for many"
         )
 
 
 def job_of(loaded: Scenario, index: int, *, ticks: int | None = None, **more: Any) -> Job:
-    """The job of a scenario that was read. Raises ValueError for one without a registered world."""
+    """Make the job of a loaded scenario. Raises ValueError for one without a registered world."""
     ensure_registered(loaded)
     goal = ticks if ticks is not None else loaded.ticks
     name = more.pop("name", loaded.name)
@@ -130,32 +130,32 @@ def job_of(loaded: Scenario, index: int, *, ticks: int | None = None, **more: An
 
 
 def ticks_of(loaded: Scenario) -> int:
-    """How far a scenario is to be run. Raises ConfigError."""
+    """Return the last tick of a scenario. Raises ConfigError."""
     ticks = loaded.ticks
     if ticks == 0 and (loaded.provocation or {}).get("steps") == 1:
-        raise ConfigError("scenario.steps", "at least 2 was expected, a sample at tick 0 and one behind it; found 1")
+        raise ConfigError("scenario.steps", "expected at least 2, a sample at tick 0 and one after it, got 1")
     if type(ticks) is not int or not 0 < ticks <= TICKS_MAX:
-        raise ConfigError("ticks", f"a whole number of at least 1 was expected, found {ticks!r}")
+        raise ConfigError("ticks", f"expected a whole number of at least 1, got {ticks!r}")
     return ticks
 
 
 def input_source_of_job(job: Job) -> InputSource:
-    """What a job is fed with. Raises as input_source_of does."""
+    """Return the source of inputs of a job. Raises like input_source_of."""
     return input_source_of(find_world(job.world), job.config, players=job.players, by_role=job.scenario is not None)
 
 
 def run_job(job: Job) -> RunRecord:
-    """Run one job in this process; whatever goes wrong is in the record."""
+    """Run one job in this process; the record holds any failure."""
     extinct: dict[str, int | None] = {}
 
     def watch(tick: int, simulation: Any) -> None:
-        found = hook(simulation, HasTelemetry)
-        for name, value in (found.telemetry() if found is not None else {}).items():
+        reporting = hook(simulation, HasTelemetry)
+        for name, value in (reporting.telemetry() if reporting is not None else {}).items():
             if name.startswith(POPULATION_PREFIXES):
                 species = name.partition(".")[2]
                 if value > 0:
                     extinct[species] = None
-                elif extinct.get(species, tick) is None:  # One that was never there cannot die out.
+                elif extinct.get(species, tick) is None:  # A species that never lived cannot die out.
                     extinct[species] = tick
 
     is_new = job.tape is not None and not files_of(job.tape)
@@ -178,20 +178,20 @@ def run_job(job: Job) -> RunRecord:
         if number is not None and job.tape is not None and is_new:
             clear_unfinished(job.tape)
         return attrs.evolve(failed_record(job, error), disk_error=number)
-    except Exception as error:  # noqa: BLE001 - one bad run must not end a batch; the record says what it was.
+    except Exception as error:  # noqa: BLE001 - one failed run must not end a batch; the record holds the error.
         return failed_record(job, error)
     return record_of(job, result, extinct)
 
 
 def _disk_error(error: BaseException | None) -> int | None:
-    """The number of what the system refused, if that is a matter of the disk and not of one file."""
+    """Return the errno if the disk refused to write, not only one file; else None."""
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__
     return error.errno if isinstance(error, OSError) and error.errno in DISK_ERRORS else None
 
 
 def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None]) -> RunRecord:
-    """What a job has come to."""
+    """Make the record of a job from its result."""
     return RunRecord(
         job.index,
         job.name,
@@ -201,7 +201,7 @@ def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None
         result.regime,
         result.final_tick,
         result.final_hash,
-        [[one.name, one.tick, one.details] for one in result.violations],
+        [[violation.name, violation.tick, violation.details] for violation in result.violations],
         dict(sorted(extinct.items())),
         dict(result.event_counts),
         sum(result.event_counts.get(kind, 0) for kind in PRODUCTIVE_KINDS),
@@ -211,15 +211,15 @@ def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None
 
 
 def failed_record(job: Job, error: Exception | str) -> RunRecord:
-    """That a job has come to nothing, and why."""
-    why = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    return RunRecord(job.index, job.name, job.bindings, job.ticks, error=why)
+    """Make the record of a failed job."""
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return RunRecord(job.index, job.name, job.bindings, job.ticks, error=text)
 
 
-def worker_count(wanted: int | None = None) -> int:
-    """How many workers: as many as asked for, else one where CI is set, else one for each processor."""
-    if wanted is not None:
-        return wanted
+def worker_count(requested: int | None = None) -> int:
+    """Return the number of workers: as requested, else one if CI is set, else one per processor."""
+    if requested is not None:
+        return requested
     return 1 if os.environ.get("CI") else len(os.sched_getaffinity(0))
 
 
@@ -232,19 +232,18 @@ def run_many(
     finished: Callable[[RunRecord], None] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
-    """Run all jobs; their records, in the order of the jobs.
+    """Run all jobs; return their records, in the order of the jobs.
 
-    workers: see worker_count. executor: any of concurrent.futures instead of processes of our own; it is not shut down.
-    If a process of it dies, it takes no more jobs: those that it has left run in processes of our own, by default one.
-    pool: what runs the jobs instead; see recorder.processes.pool. finished: called with each record as it comes, in any
-    order. work: what a worker does with a job.
+    workers: see worker_count. executor: an executor of concurrent.futures to use instead; it is not shut down. If one
+    of its processes dies, the remaining jobs run in worker processes, by default in one. pool: runs the jobs instead;
+    see recorder.processes.pool. finished: called with each record when it is available, in any order. work: runs one job.
 
     Raises ValueError if two jobs have the same index, or if both an executor and a pool are given.
     """
     if executor is not None and pool is not None:
         raise ValueError("expected an executor or a pool, got both")
     if len({job.index for job in jobs}) < len(jobs):
-        raise ValueError("each job of a batch needs an index of its own")
+        raise ValueError("expected a different index for each job of the batch")
     batch = _Batch(jobs, work, finished)
     if executor is not None:
         own = _own_pool(workers or 1)
@@ -266,7 +265,7 @@ def _own_pool(workers: int) -> SpawnPool:
 
 
 def _ignore_recording_warnings() -> None:
-    warnings.simplefilter("ignore", RecordingWarning)  # A tape that fails is in its run's record.
+    warnings.simplefilter("ignore", RecordingWarning)  # The record of the run reports a failed tape.
 
 
 def _work_on(work: Callable[[Job], RunRecord], job: Job, _: Report) -> RunRecord:
@@ -274,9 +273,9 @@ def _work_on(work: Callable[[Job], RunRecord], job: Job, _: Report) -> RunRecord
 
 
 class _Batch:
-    """Jobs that wait, and what has become of the others.
+    """The waiting jobs, and the records of the finished ones.
 
-    A job whose worker dies is run again when the others are done, with nothing else to do.
+    A job whose worker dies runs again after the others, while no other job runs.
     """
 
     def __init__(
@@ -286,32 +285,32 @@ class _Batch:
         self._waiting = list(jobs)
         self._work = partial(_work_on, work)
         self._finished = finished
-        # What such a job has written of its tape goes; what was there before is somebody's, and refused as ever.
-        self._own = {job.index for job in jobs if job.tape is not None and not job.tape.exists()}
+        # The partial tape of such a job is deleted, but never a file that existed before the batch.
+        self._deletable = {job.index for job in jobs if job.tape is not None and not job.tape.exists()}
 
     def keep(self, record: RunRecord) -> None:
-        """Take a record, and tell of it."""
+        """Store a record and report it."""
         self.records[record.index] = record
         if self._finished is not None:
             self._finished(record)
 
     def run_in(self, pool: Pool, again: Pool) -> None:
-        """Run all that wait, and in again those whose worker died. Those that the pool does not take wait on."""
+        """Run all waiting jobs, and those whose worker died in the pool again. Jobs that the pool refuses keep waiting."""
         if not self._waiting:
             return
         died = self._run(pool, self._waiting, self.keep)
         for job in sorted(died, key=lambda job: job.index):
-            if job.tape is not None and job.index in self._own:
+            if job.tape is not None and job.index in self._deletable:
                 clear_unfinished(job.tape)
             if self._run(again, [job], self._keep_again):
-                why = f"its worker died {ATTEMPTS_MAX} times, the last time with nothing else to do"
-                self._keep_again(failed_record(job, why))
+                text = f"its worker died {ATTEMPTS_MAX} times, the last time while running no other job"
+                self._keep_again(failed_record(job, text))
         self._waiting = [job for job in self._waiting if job.index not in self.records]
 
     def _run(self, pool: Pool, jobs: Sequence[Job], keep: Callable[[RunRecord], None]) -> list[Job]:
-        """Run jobs in a pool and keep their records; those whose worker died.
+        """Run jobs in a pool and keep their records; return the jobs whose worker died.
 
-        If keep raises nothing more is begun; if a user interrupts, what had finished is kept first.
+        If keep raises, no further job starts. After an interrupt, the records of finished jobs are kept first.
         """
         died: list[Job] = []
 
@@ -325,7 +324,7 @@ class _Batch:
         submission = pool.submit(self._work, jobs, name=lambda job: f"ran {job.run_name}")
         try:
             for outcome in submission:
-                with interrupts_held_back():  # In the midst of it, the record would be kept once more.
+                with interrupts_held_back():  # An interrupt while keeping would keep the record twice.
                     take(outcome)
         except KeyboardInterrupt:
             for outcome in submission.cancel():
@@ -341,15 +340,15 @@ class _Batch:
 
 
 def files_of(tape: Path) -> list[Path]:
-    """The files of a recording to tape that are there; others whose names only begin as its name does are not its own."""
+    """Return the existing files of a tape. Files whose names only start like the tape's do not belong to it."""
     if not tape.parent.is_dir():
         return []
     numbers = (0, *following_segments(tape))
-    named = [*(segment_path(tape, number) for number in numbers), journal_path(tape), *unfinished_paths(tape)]
-    return [path for path in named if os.path.lexists(path)]
+    paths = [*(segment_path(tape, number) for number in numbers), journal_path(tape), *unfinished_paths(tape)]
+    return [path for path in paths if os.path.lexists(path)]
 
 
 def clear_unfinished(tape: Path) -> None:
-    """Take away the files of the tape of a run that did not finish: it is run again. Raises OSError."""
+    """Delete the files of the tape of an unfinished run, which starts again. Raises OSError."""
     for path in files_of(tape):
         path.unlink()

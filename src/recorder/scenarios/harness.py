@@ -1,6 +1,6 @@
-"""Scenarios of other projects: a project says in one object what it has, and all of it runs here, one or many.
+"""Run scenarios of other projects: a project describes its scenarios in one object, a HostAdapter.
 
-What makes that object is named as ``module:factory``, so that each worker process can import it by itself.
+The factory of the object is named as ``module:factory``, so that each worker process can import it.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from sim.scenario.results.result import ScenarioResult
 
 @runtime_checkable
 class HostAdapter(Protocol):
-    """What a project says of its scenarios."""
+    """The scenarios of a project."""
 
     def scenarios(self) -> Mapping[str, Mapping[str, Any]]:
-        """By name what stands under ``scenario`` in a file; ``steps`` must be there."""
+        """Return the tables ``scenario`` by name; each must have ``steps``."""
 
     def make(self, name: str) -> Any:
-        """A simulation at tick 0 for the scenario of this name."""
+        """Make a simulation at tick 0 for the scenario of this name."""
 
     def inputs(self, name: str) -> InputsOf | None:
-        """What it is fed with; None if with nothing."""
+        """Return the source of inputs; None for no inputs."""
 
     def functions(self, name: str) -> Mapping[str, PropertyFunction]:
-        """Its properties of kind function."""
+        """Return the scenario's properties of kind function."""
 
     def failures(self, name: str, result: ScenarioResult) -> Sequence[str]:
-        """What is wrong with a result beyond pass_criteria.py, a sentence each."""
+        """Return the failures of a result beyond pass_criteria.py, one sentence each."""
 
 
 @attrs.frozen
 class HostRecord:
-    """What became of one scenario of a host: the run, and what its contracts say."""
+    """The result of one scenario of a host: the record of its run, and the failed pass criteria."""
 
     record: RunRecord
     failures: tuple[str, ...]
@@ -60,21 +60,21 @@ def run_harness(
     pool: Pool | None = None,
     finished: Callable[[RunRecord], None] | None = None,
 ) -> list[HostRecord]:
-    """Run scenarios of a host, all by default, in the order in which it names them.
+    """Run scenarios of a host, by default all, in its order.
 
-    adapter: ``module:factory`` of what makes a HostAdapter, such as its class. tapes: a folder.
-    Raises ValueError if there is no such thing or no scenario of a name, TypeError if it makes something else.
+    adapter: ``module:factory`` of a HostAdapter, such as its class. tapes: a folder.
+    Raises ValueError for an unknown factory or scenario, TypeError if the factory does not make a HostAdapter.
     """
-    known = _host(adapter).scenarios()
-    wanted = list(known) if names is None else list(names)
-    missing = next((name for name in wanted if name not in known), None)
+    scenarios = _host(adapter).scenarios()
+    selected = list(scenarios) if names is None else list(names)
+    missing = next((name for name in selected if name not in scenarios), None)
     if missing is not None:
-        raise ValueError(f"{adapter} has no scenario {missing}; scenarios: {', '.join(known)}")
+        raise ValueError(f"{adapter} has no scenario {missing}; scenarios: {', '.join(scenarios)}")
     if tapes is not None:
         tapes.mkdir(parents=True, exist_ok=True)
     jobs = [
-        Job(index, name, "", {}, dict(known[name]), _ticks_of(known[name]), tape=_tape(tapes, name))
-        for index, name in enumerate(wanted)
+        Job(index, name, "", {}, dict(scenarios[name]), _ticks_of(scenarios[name]), tape=_tape(tapes, name))
+        for index, name in enumerate(selected)
     ]
     work = functools.partial(_run_hosted, adapter)
     records = run_many(jobs, workers=workers, executor=executor, pool=pool, finished=finished, work=work)
@@ -82,7 +82,7 @@ def run_harness(
 
 
 def _ticks_of(scenario: Mapping[str, Any]) -> int:
-    """How far a scenario is to be run; one with a mistake in it is refused in the worker."""
+    """Return the last tick of a scenario; the worker refuses an invalid one."""
     steps = scenario.get("steps")
     return steps - 1 if isinstance(steps, int) else TICKS_BY_DEFAULT
 
@@ -94,12 +94,12 @@ def _tape(folder: Path | None, name: str) -> Path | None:
 def _host(adapter: str) -> HostAdapter:
     host = load_factory(adapter)()
     if not isinstance(host, HostAdapter):
-        raise TypeError(f"{adapter} makes no HostAdapter: it needs scenarios, make, inputs, functions and failures")
+        raise TypeError(f"{adapter}: expected a HostAdapter, with scenarios, make, inputs, functions and failures")
     return host
 
 
 def _run_hosted(adapter: str, job: Job) -> RunRecord:
-    """In the worker: one scenario, its contracts' failures in the record's error, each in its line."""
+    """Run one scenario in a worker; the record's error holds the failures of the pass criteria, one per line."""
     try:
         host = _host(adapter)
         result = run_with_scenario(
@@ -110,7 +110,7 @@ def _run_hosted(adapter: str, job: Job) -> RunRecord:
             functions=host.functions(job.name),
         )
         failures = [*check_contracts(result).failures, *host.failures(job.name, result)]
-    except Exception as error:  # noqa: BLE001 - the host's code; its mistake is this scenario's result.
+    except Exception as error:  # noqa: BLE001 - the host's code: its error is the result of this scenario.
         return failed_record(job, error)
     return attrs.evolve(record_of(job, result, {}), error="\n".join(failures) or None)
 

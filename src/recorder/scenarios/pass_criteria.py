@@ -1,4 +1,4 @@
-"""What a result must be for a run to count as passed, whatever the world: nothing violated, nothing incoherent."""
+"""Pass criteria of a run in any world: no error, no violated property, consistent counts."""
 
 from __future__ import annotations
 
@@ -13,45 +13,48 @@ from sim.scenario.results.result import ScenarioResult
 
 @attrs.frozen
 class PassCriteriaReport:
-    """What failed, one sentence each."""
+    """The failed criteria, one sentence each."""
 
     failures: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether nothing did."""
+        """True if no criterion failed."""
         return not self.failures
 
 
 def check_contracts(
     result: ScenarioResult, *, minimum_rounds: int = 0, expected_roles: Sequence[str] = ()
 ) -> PassCriteriaReport:
-    """What is wrong with a result.
+    """Check a result against the pass criteria.
 
-    No error and no violation; as many rounds and roles as expected; counts that agree; no adversary beyond its budget;
-    no message that is received more often than once and for each copy that an adversary has made.
+    The criteria: no error and no violation; at least the expected rounds and roles; counts that agree; no adversary
+    beyond its budget; no message received more often than it was sent and copied by adversaries.
     """
     failures = [f"it ended with an error: {result.error}"] if result.error is not None else []
-    failures += [f"{one.name} was violated at tick {one.tick}: {one.details}" for one in result.violations]
+    failures += [
+        f"{violation.name} was violated at tick {violation.tick}: {violation.details}"
+        for violation in result.violations
+    ]
     if result.final_tick < minimum_rounds:
-        failures.append(f"{minimum_rounds} rounds were expected, it had {result.final_tick}")
+        failures.append(f"expected at least {minimum_rounds} rounds, got {result.final_tick}")
     roles = {sample.role for sample in result.trace.samples}
     failures += [f"the role {role} has no sample" for role in expected_roles if role not in roles]
-    failures += _incoherences(result)
+    failures += _inconsistencies(result)
     return PassCriteriaReport(tuple(failures))
 
 
-def _incoherences(result: ScenarioResult) -> list[str]:
-    found = []
+def _inconsistencies(result: ScenarioResult) -> list[str]:
+    failures = []
     counts = result.event_counts
-    for what, kinds, listed in (
+    for noun, kinds, listed in (
         ("effects", EFFECT_KINDS, result.effects),
         ("budget entries", BUDGET_KINDS, result.budget_history),
     ):
         counted = sum(counts.get(kind, 0) for kind in kinds)
         if counted != len(listed):
-            found.append(f"{counted} {what} were counted, {len(listed)} are there")
-    found += [
+            failures.append(f"{counted} {noun} were counted, but {len(listed)} are listed")
+    failures += [
         f"{entry['by']} has {entry['remaining']} of its budget left"
         for entry in result.budget_history
         if entry["remaining"] < 0
@@ -63,9 +66,9 @@ def _incoherences(result: ScenarioResult) -> list[str]:
     for effect in result.effects:
         if effect["kind"] == "repeated":
             copies[effect["message"]] += effect["copies"]
-    found += [
+    failures += [
         f"message {number} was received {count} times"
         for number, count in received.items()
         if count > 1 + copies[number]
     ]
-    return found
+    return failures

@@ -1,6 +1,6 @@
-"""Run one scenario: with a tape or without, with checkpoints; what it came to.
+"""Run one scenario, with or without a tape and checkpoints, and return its result.
 
-There is one loop, for fresh runs and for those that go on from a checkpoint.
+One loop serves fresh runs and runs that continue from a checkpoint.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from sim.scenario.scenario_file import load_scenario
 from sim.scenario.scenario_simulation import ScenarioSimulation
 from sim.scenario.thread_race import RacedInputs
 
-InputsOf = Callable[[int, State], Any]  # From a tick, and the state before it, to the inputs that lead to it.
-TICKS_BY_DEFAULT = 1000  # As for a world's file that says nothing.
+InputsOf = Callable[[int, State], Any]  # Maps a tick, and the state before it, to the inputs of its step.
+TICKS_BY_DEFAULT = 1000  # The default of a world's file.
 
 
 def run(
@@ -45,12 +45,12 @@ def run(
     tape: Path | None = None,
     artifacts: Path | None = None,
 ) -> ScenarioResult:
-    """Run a scenario file, or one that ships, around its registered world.
+    """Run a scenario file, or a shipped scenario, around its registered world.
 
-    steps: samples, one before the first round and one behind each; by default what the scenario says. players: policies
-    by player. tape: record the run there. artifacts: folder for checkpoints, ``artifacts`` by default.
+    steps: number of samples, one before the first round and one after each; by default that of the scenario. players:
+    policies by player. tape: path of the tape. artifacts: folder for checkpoints, ``artifacts`` by default.
 
-    Raises FileNotFoundError, ConfigError, UnknownWorldError, UsageError; and as run_with_scenario.
+    Raises FileNotFoundError, ConfigError, UnknownWorldError, UsageError, and like run_with_scenario.
     """
     loaded = load_scenario(str(scenario), seed=seed)
     plain = loaded.provocation if loaded.provocation is not None else {"name": "scenario", "seed": 0}
@@ -80,40 +80,40 @@ def run_with_scenario(
     settings: Mapping[str, Any] | None = None,
     watch: Callable[[int, ScenarioSimulation], None] | None = None,
 ) -> ScenarioResult:
-    """Put a scenario around a simulation and run it; what it came to.
+    """Wrap a simulation in a scenario, run it, and return the result.
 
-    simulation: at tick 0. scenario: what stands under ``scenario`` in a file. inputs: what the roles send; nothing
-    without. start: a checkpoint of the same scenario to go on from; the result is then that of the rest, whose steps are
-    numbered as in a whole run. settings: for the Recorder, see RecordingOptions. watch: called at each tick, the first one included; it must
-    change nothing.
+    simulation: at tick 0. scenario: the table ``scenario`` of a file. inputs: the inputs of the roles; None for none.
+    start: a checkpoint of the same scenario to continue from; the result then covers the remaining steps, numbered as
+    in a complete run. settings: for the Recorder, see RecordingOptions. watch: called at each tick, including the first;
+    it must not change anything.
 
-    Raises ConfigError for what the scenario cannot be, TypeError for what is no simulation, ValueError for a checkpoint
-    that is not whole, of another scenario or behind the last step, OSError and RecordingError for tape and checkpoint. What the
-    simulation itself raises ends the run and is in the result.
+    Raises ConfigError for an invalid scenario, TypeError if simulation is not a simulation, ValueError for a checkpoint
+    that is incomplete, of a different scenario or after the last step, OSError and RecordingError for tape and
+    checkpoint. An exception of the simulation ends the run and is part of the result.
     """
     config = read_scenario_config(scenario)
-    staged = ScenarioSimulation(simulation, config, scenario, functions)
+    wrapped = ScenarioSimulation(simulation, config, scenario, functions)
     last_tick = _last_tick(config, steps)
     notes = {"ticks": last_tick, **(settings or {}).get("notes", {})}
-    plan = _Plan(staged, config, last_tick, inputs, Checkpoints.of(config, artifacts, notes))
-    tick = resume_checkpoint(start, staged) if start is not None else 0
+    plan = _Plan(wrapped, config, last_tick, inputs, Checkpoints.of(config, artifacts, notes))
+    tick = resume_checkpoint(start, wrapped) if start is not None else 0
     if tick > last_tick:
-        raise ValueError(f"the checkpoint is of tick {tick}, behind the last one, {last_tick}")
+        raise ValueError(f"the checkpoint is of tick {tick}, after the last tick, {last_tick}")
     options = RecordingOptions(**{**(settings or {}), "notes": notes})
-    recorder = begin_tape(tape, staged, start, options) if tape is not None else None
+    recorder = begin_tape(tape, wrapped, start, options) if tape is not None else None
     return plan.run(tick, recorder, watch or (lambda *_: None))
 
 
 def _last_tick(config: ScenarioConfig, steps: int | None) -> int:
-    wanted = steps if steps is not None else config.steps
-    if wanted is not None and wanted < 1:
-        raise ConfigError("steps", f"at least 1 was expected, found {wanted}")
-    return wanted - 1 if wanted is not None else TICKS_BY_DEFAULT
+    count = steps if steps is not None else config.steps
+    if count is not None and count < 1:
+        raise ConfigError("steps", f"expected at least 1, got {count}")
+    return count - 1 if count is not None else TICKS_BY_DEFAULT
 
 
 @attrs.define
 class _Plan:
-    staged: ScenarioSimulation
+    wrapped: ScenarioSimulation
     config: ScenarioConfig
     last_tick: int
     inputs: InputsOf | None
@@ -122,48 +122,48 @@ class _Plan:
     def run(
         self, tick: int, recorder: Recorder | None, watch: Callable[[int, ScenarioSimulation], None]
     ) -> ScenarioResult:
-        """Run from tick to the last one, or until the world says that it has ended, or raises."""
-        before = self.staged.violated if tick else ()
-        events: list[tuple[int, Event]] = [(tick, event) for event in self.staged.events()]
+        """Run from tick to the last one, or until the world ends the run or raises."""
+        before = self.wrapped.violated if tick else ()
+        events: list[tuple[int, Event]] = [(tick, event) for event in self.wrapped.events()]
         error: str | None = None
-        watch(tick, self.staged)
-        step = recorder.step if recorder is not None else self.staged.step
-        ends = hook(self.staged, CanEnd)
+        watch(tick, self.wrapped)
+        step = recorder.step if recorder is not None else self.wrapped.step
+        ends = hook(self.wrapped, CanEnd)
         with ExitStack() as stack:
             if recorder is not None:
                 stack.enter_context(recorder)
-            inputs_at = stack.enter_context(raced_inputs(self.staged, self.inputs or (lambda *_: None)))
+            inputs_at = stack.enter_context(raced_inputs(self.wrapped, self.inputs or (lambda *_: None)))
             while tick < self.last_tick and (ends is None or ends.ended() is None):
-                given = inputs_at(tick + 1, self.staged.state)
+                step_inputs = inputs_at(tick + 1, self.wrapped.state)
                 try:
-                    step(given)
-                except Exception as raised:  # noqa: BLE001 - the world's own mistake; the run is over, and says why.
+                    step(step_inputs)
+                except Exception as raised:  # noqa: BLE001 - an error of the world ends the run; the result holds it.
                     error = exception_text(raised)
                     if recorder is not None:
                         recorder.close({"reason": "exception", "exception": error})
                     break
                 tick += 1
-                events += [(tick, event) for event in self.staged.events()]
-                self.checkpoints.write_if_due(self.staged, tick)
-                watch(tick, self.staged)
+                events += [(tick, event) for event in self.wrapped.events()]
+                self.checkpoints.write_if_due(self.wrapped, tick)
+                watch(tick, self.wrapped)
         return self._result(events, tick, before, error)
 
     def _result(
         self, events: list[tuple[int, Event]], tick: int, before: tuple[str, ...], error: str | None
     ) -> ScenarioResult:
-        reports = hook(inner_of(self.staged.inner), ReportsProgress)
+        reports = hook(inner_of(self.wrapped.inner), ReportsProgress)
         return fold_events(
             events,
             name=self.config.name,
-            scenario_hash=scenario_hash(self.staged),
+            scenario_hash=scenario_hash(self.wrapped),
             regime=self.config.execution.regime,
             seed=self.config.seed,
             steps=self.last_tick + 1,
             final_tick=tick,
-            final_hash=f"{self.staged.state.hash():016x}",
+            final_hash=f"{self.wrapped.state.hash():016x}",
             progress=reports.progress() if reports is not None else None,
             violated_before=before,
-            checkpoints=tuple(str(one.path) for one in self.checkpoints.written),
+            checkpoints=tuple(str(checkpoint.path) for checkpoint in self.checkpoints.written),
             checkpoint_error=self.checkpoints.error,
             error=f"tick {tick + 1}: {error}" if error is not None else None,
         )
@@ -171,9 +171,9 @@ class _Plan:
 
 @contextmanager
 def raced_inputs(simulation: Any, inputs: InputsOf) -> Iterator[InputsOf]:
-    """What a run is fed with: of a world with messages on the threaded backend, the order in which roles are advanced.
+    """Give the source of inputs of a run; on the threaded backend the order in which threads advance the roles.
 
-    Raises UsageError, at the tick, for inputs besides.
+    On the threaded backend, a step with other inputs raises UsageError.
     """
     execution = simulation.config.execution if isinstance(simulation, ScenarioSimulation) else Execution()
     world = inner_of(simulation.inner) if isinstance(simulation, ScenarioSimulation) else None
@@ -182,10 +182,10 @@ def raced_inputs(simulation: Any, inputs: InputsOf) -> Iterator[InputsOf]:
         return
 
     def raced(tick: int, state: State) -> dict[str, list[str]]:
-        given = inputs(tick, state)
-        if given is not None and not (isinstance(given, list | tuple | Mapping) and not given):
-            raise UsageError(f"threads decide the order of a threaded run: it takes no inputs, found {str(given)[:80]}")
-        return {"race": orders.order()}
+        unused = inputs(tick, state)
+        if unused is not None and not (isinstance(unused, list | tuple | Mapping) and not unused):
+            raise UsageError(f"a threaded run takes no inputs, its threads decide the order; got {str(unused)[:80]}")
+        return {"race": races.order()}
 
-    with RacedInputs(world, simulation.world_roles, execution) as orders:
+    with RacedInputs(world, simulation.world_roles, execution) as races:
         yield raced

@@ -1,6 +1,6 @@
-"""Make a scenario that violates a property smaller: fewer parts, smaller budgets, fewer steps, and still violating it.
+"""Minimise a scenario that violates a property: fewer parts, smaller budgets, fewer steps, the same violation.
 
-What is left is 1-minimal where the time allowed it: without any one part more, the property holds.
+The result is 1-minimal if the time allowed it: without any one of its parts, the property holds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sim.kernel.registry import ConfigError, World
 from sim.scenario.results.result import Violation
 
 Plain = dict[str, Any]
-Trial = Callable[[Plain, int], Violation | None]  # From a scenario and its ticks to the violation, if there is one.
+Trial = Callable[[Plain, int], Violation | None]  # Maps a scenario and its ticks to the violation, or None.
 
 _LISTS = ("adversaries", "reconfigurations")
 _TABLES = ("environment", "network")
@@ -31,10 +31,10 @@ class Minimised:
     """A smaller scenario that violates the same property.
 
     Attributes:
-        scenario: what stands under ``scenario``.
-        violation: as it is in the smaller one.
-        trials: how many runs it took.
-        is_minimal: whether no part can be left out; not known where the time was over before.
+        scenario: the table ``scenario``.
+        violation: the violation in the smaller scenario.
+        trials: number of runs of the search.
+        is_minimal: True if no part can be omitted; False if the time ran out before that was known.
     """
 
     scenario: Plain
@@ -43,19 +43,21 @@ class Minimised:
     is_minimal: bool
 
     def is_smaller_than(self, scenario: Mapping[str, Any]) -> bool:
-        """Whether anything was left out but for how far it runs."""
-        left_out = {"steps", "checkpoint_interval"}
-        one, other = ({k: v for k, v in plain.items() if k not in left_out} for plain in (self.scenario, scenario))
-        return one != other
+        """Return True if it omits a part of the scenario, apart from the number of steps."""
+        ignored = {"steps", "checkpoint_interval"}
+        smaller, original = (
+            {k: v for k, v in plain.items() if k not in ignored} for plain in (self.scenario, scenario)
+        )
+        return smaller != original
 
     @property
     def ticks(self) -> int:
-        """How far the smaller one has to run."""
+        """The last tick that the smaller scenario needs."""
         return self.violation.tick
 
 
 def trial_of(world: World, config: Mapping[str, Any], inputs: InputsOf, name: str) -> Trial:
-    """Runs a world with variants of a scenario and looks for the violation of one property."""
+    """Make a trial: run a world with a variant of a scenario, and return the violation of the property of this name."""
 
     def trial(scenario: Plain, ticks: int) -> Violation | None:
         try:
@@ -67,16 +69,16 @@ def trial_of(world: World, config: Mapping[str, Any], inputs: InputsOf, name: st
                 functions=world.properties,
             )
         except ConfigError:
-            return None  # A part that another one needs was left out.
-        return next((one for one in result.violations if one.name == name), None)
+            return None  # A part that another part needs was omitted.
+        return next((violation for violation in result.violations if violation.name == name), None)
 
     return trial
 
 
 def minimise(scenario: Mapping[str, Any], violation: Violation, trial: Trial, budget_s: float) -> Minimised:
-    """The smallest scenario that was found in budget_s seconds and violates the same property.
+    """Search for budget_s seconds for the smallest scenario that violates the same property.
 
-    trial: told a scenario and how many ticks to run at most.
+    trial: takes a scenario and the maximum number of ticks.
     """
     search = _Search(copy.deepcopy(dict(scenario)), violation, trial, time.monotonic() + budget_s)
     search.run()
@@ -93,10 +95,10 @@ class _Search:
     is_over: bool = False
 
     def run(self) -> None:
-        """Leave out whatever can be, until nothing more can; then make numbers smaller."""
+        """Omit parts until no more can be omitted; then reduce budgets."""
         self.scenario.pop("checkpoint_interval", None)
-        own = [one for one in self.scenario.get("properties", ()) if one.get("name") == self.violation.name]
-        self._try(self.scenario | {"properties": own})
+        violated = [entry for entry in self.scenario.get("properties", ()) if entry.get("name") == self.violation.name]
+        self._try(self.scenario | {"properties": violated})
         changed = True
         while changed and not self.is_over:
             changed = sum(map(self._try, self._smaller())) > 0
@@ -106,7 +108,7 @@ class _Search:
             self.scenario["steps"] = self.violation.tick + 1
 
     def _smaller(self) -> Iterator[Plain]:
-        """The scenario without one of its parts, each made when it is asked for: one before it may have gone by then."""
+        """Yield the scenario without one of its parts. Lazy: an earlier part may have been omitted by then."""
         for key in _LISTS:
             index = len(self.scenario.get(key, ())) - 1
             while index >= 0:
@@ -121,7 +123,7 @@ class _Search:
                 yield self.scenario | {key: {name: value for name, value in table.items() if name != inner}}
 
     def _shrink_budget(self, index: int) -> None:
-        """The smallest total with which it is still violated, if more is never better for the property."""
+        """Bisect the total of a budget. Finds the smallest if a larger budget never repairs the property."""
         low, high = 0, self.scenario["adversaries"][index]["budget"]["total"]
         while high - low > 1 and not self.is_over:
             middle = (low + high) // 2
@@ -130,30 +132,34 @@ class _Search:
             low, high = (low, middle) if self._try(smaller) else (middle, high)
 
     def _try(self, smaller: Plain) -> bool:
-        """Take the smaller scenario if it violates the property, too, and not later."""
+        """Keep the smaller scenario if it violates the property at the same tick or earlier. Returns True if kept."""
         if smaller == self.scenario:
             return False
         if time.monotonic() > self.until_s:
             self.is_over = True
             return False
         self.trials += 1
-        found = self.trial(smaller, self.violation.tick)
-        if found is None:
+        violation = self.trial(smaller, self.violation.tick)
+        if violation is None:
             return False
-        self.scenario, self.violation = smaller, found
+        self.scenario, self.violation = smaller, violation
         return True
 
 
-def write_minimised(path: Path, found: Minimised, world: Mapping[str, Any] | None, options: Sequence[str] = ()) -> None:
-    """Write the scenario as a file that record run takes, whole or not at all, with the world's part before it, and the options that it needs.
+def write_minimised(
+    path: Path, smaller: Minimised, world: Mapping[str, Any] | None, options: Sequence[str] = ()
+) -> None:
+    """Write the scenario atomically as a file for record run: the world's configuration, then the scenario.
+
+    options: the options that record run needs, for a comment.
 
     Raises FileExistsError, OSError.
     """
     plain = {key: value for key, value in (world or {}).items() if value is not None}
-    plain |= {"name": found.scenario.get("name", "scenario"), "ticks": found.ticks}
+    plain |= {"name": smaller.scenario.get("name", "scenario"), "ticks": smaller.ticks}
     if world is None:
         plain.pop("ticks")
-    plain["scenario"] = {**found.scenario, "steps": found.ticks + 1}
-    comment = f"# Made smaller: violates {found.violation.name} at tick {found.violation.tick}.\n"
+    plain["scenario"] = {**smaller.scenario, "steps": smaller.ticks + 1}
+    comment = f"# Made smaller: violates {smaller.violation.name} at tick {smaller.violation.tick}.\n"
     comment += f"# Recorded with: record run {' '.join([path.name, *options])}\n" if options else ""
     write_file(path, comment + tomli_w.dumps(plain), existing="refuse")

@@ -1,6 +1,6 @@
-"""Smaller scenarios of a batch's violations: one for each scenario and property, from the first run that violates it.
+"""Minimise the violations of a batch: one for each scenario and property, from the first run that violates it.
 
-Invariant: what was made once is in the manifest, and not made again when the batch is gone on with.
+Invariant: a smaller scenario is listed in the manifest, and is not made again when the batch is continued.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from recorder.text import counted
 from sim.kernel.registry import World, find_world
 from sim.scenario.results.result import Violation
 
-BUDGET_S = 10.0  # Nobody waits much longer for what was not asked for.
-BATCH_BUDGET_S = 30.0  # Of all violations of a batch.
+BUDGET_S = 10.0  # The search was not requested: it must not delay the command much.
+BATCH_BUDGET_S = 30.0  # For all violations of a batch.
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "scenario": (str,),
     "violates": (str,),
@@ -36,15 +36,15 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 @attrs.frozen
 class SmallerScenario:
-    """What making a run's scenario smaller has come to.
+    """The result of minimising the scenario of a run.
 
     Attributes:
-        scenario, violates: the scenario and the property, by name; the run is the first of the one that violates the other.
-        run: its index.
-        tick: at which the smaller scenario violates it.
-        file: the smaller scenario, as text; None if nothing in the scenario can be left out.
-        trials: how many runs it took.
-        is_minimal: whether it is known that no part more can be left out.
+        scenario, violates: names of the scenario and of the property.
+        run: index of the first run of the scenario that violates the property.
+        tick: the tick at which the smaller scenario violates it.
+        file: path of the smaller scenario, as text; None if nothing in the scenario can be omitted.
+        trials: number of runs of the search.
+        is_minimal: True if it is known that no more part can be omitted.
     """
 
     scenario: str
@@ -57,12 +57,12 @@ class SmallerScenario:
 
     @property
     def line(self) -> str:
-        """For people."""
-        what = f"run {self.run}, property {self.violates}"
+        """The result as a line of output."""
+        violation = f"run {self.run}, property {self.violates}"
         if self.file is None:
-            return f"  not smaller: {what}: nothing in the scenario can be left out"
-        end = "" if self.is_minimal else ", and not to the end"
-        return f"  made smaller: {what}, tick {self.tick:,}, in {counted(self.trials, 'run')}{end}: {self.file}"
+            return f"  not smaller: {violation}: nothing in the scenario can be left out"
+        end = "" if self.is_minimal else ", stopped by the time limit"
+        return f"  made smaller: {violation}, tick {self.tick:,}, in {counted(self.trials, 'run')}{end}: {self.file}"
 
 
 @attrs.frozen
@@ -83,31 +83,31 @@ def search(
     budget_s: float,
     on_progress: Callable[[float], None],
 ) -> Minimised:
-    """The smallest scenario that was found in budget_s seconds. on_progress: called with the seconds that are over."""
+    """Search for the smallest scenario for budget_s seconds. on_progress: called with the elapsed seconds."""
     trial, start_s = trial_of(world, config, inputs, violation.name), time.monotonic()
 
-    def shown(smaller: Plain, ticks: int) -> Violation | None:
+    def reporting_trial(smaller: Plain, ticks: int) -> Violation | None:
         on_progress(time.monotonic() - start_s)
         return trial(smaller, ticks)
 
-    return minimise(scenario, violation, shown, budget_s)
+    return minimise(scenario, violation, reporting_trial, budget_s)
 
 
 def first_violations(jobs: Sequence[Job], records: Iterable[RunRecord]) -> list[FirstViolation]:
-    """Of each scenario and property, in the order of the runs. records: in that order, too."""
+    """Return the first violation of each scenario and property, in the order of the runs. records: in that order."""
     by_index = {job.index: job for job in jobs}
-    found: dict[tuple[str, str], FirstViolation] = {}
+    firsts: dict[tuple[str, str], FirstViolation] = {}
     for record in records:
-        for one in record.violations:
-            violation = Violation(*one)
-            found.setdefault((record.name, violation.name), FirstViolation(by_index[record.index], violation))
-    return list(found.values())
+        for entry in record.violations:
+            violation = Violation(*entry)
+            firsts.setdefault((record.name, violation.name), FirstViolation(by_index[record.index], violation))
+    return list(firsts.values())
 
 
 def read_smaller(folder: Path) -> list[SmallerScenario]:
-    """What the manifest of a batch says of what was made before; those whose file is gone are left out.
+    """Read the smaller scenarios of a batch from its manifest, without those whose file is gone.
 
-    Raises OSError; ValueError if it is no manifest.
+    Raises OSError; ValueError if the manifest is not valid.
     """
     path = folder / MANIFEST_NAME
     if not path.exists():
@@ -115,11 +115,11 @@ def read_smaller(folder: Path) -> list[SmallerScenario]:
     entries = manifest_content(path).get("smaller", [])
     try:
         if not isinstance(entries, list):
-            raise ValueError("'smaller' is no list")  # noqa: TRY004 - of what stands in a file, as all others.
-        known = [read_as(SmallerScenario, entry, _TYPES) for entry in entries]
+            raise ValueError("'smaller': expected a list")  # noqa: TRY004 - about the content of a file.
+        scenarios = [read_as(SmallerScenario, entry, _TYPES) for entry in entries]
     except ValueError as error:
-        raise ValueError(f"{path} is no manifest: {error}") from None
-    return [one for one in known if one.file is None or Path(one.file).exists()]
+        raise ValueError(f"{path} is not a manifest: {error}") from None
+    return [smaller for smaller in scenarios if smaller.file is None or Path(smaller.file).exists()]
 
 
 def make_smaller(
@@ -132,12 +132,12 @@ def make_smaller(
     on_error: Callable[[OSError], None],
     budget_s: float = BATCH_BUDGET_S,
 ) -> list[SmallerScenario]:
-    """Make those smaller that are not among the known ones, into folder, until the time is over or a user interrupts.
+    """Minimise the violations that are not known yet, writing to folder, until the time is over or the user interrupts.
 
-    keep: called with all that there are whenever there is one more. on_progress: called with the seconds that are over.
-    on_error: called with the error of a disk that refuses, which ends it. Returns them, in the order of firsts.
+    keep: called with all results after each new one. on_progress: called with the elapsed seconds. on_error: called
+    with the error of the disk, which ends the search. Returns all results, in the order of firsts.
     """
-    before = {(one.scenario, one.violates, one.run): one for one in known}
+    before = {(smaller.scenario, smaller.violates, smaller.run): smaller for smaller in known}
     made = [before.get((first.job.name, first.violation.name, first.job.index)) for first in firsts]
     start_s = time.monotonic()
     for number, first in enumerate(firsts):
@@ -151,8 +151,8 @@ def make_smaller(
         except OSError as error:
             on_error(error)
             break
-        keep([one for one in made if one is not None])
-    return [one for one in made if one is not None]
+        keep([smaller for smaller in made if smaller is not None])
+    return [smaller for smaller in made if smaller is not None]
 
 
 def _shifted(on_progress: Callable[[float], None], start_s: float) -> Callable[[float], None]:
@@ -162,15 +162,17 @@ def _shifted(on_progress: Callable[[float], None], start_s: float) -> Callable[[
 def _made_smaller(
     first: FirstViolation, folder: Path, budget_s: float, on_progress: Callable[[float], None]
 ) -> SmallerScenario:
-    """Search, and write what was found, if it is smaller. Raises OSError, KeyboardInterrupt."""
+    """Search, and write the result if it is smaller. Raises OSError, KeyboardInterrupt."""
     job, violation = first.job, first.violation
     scenario, inputs = job.scenario or {}, input_source_of_job(job).inputs
-    found = search(
+    smaller = search(
         find_world(job.world), job.config, scenario, inputs, violation, budget_s=budget_s, on_progress=on_progress
     )
     path = None
-    if found.is_smaller_than(scenario):
+    if smaller.is_smaller_than(scenario):
         path = first_free(numbered(folder / f"{job.run_name}.{violation.name}.smaller.toml", ".toml"))
-        write_minimised(path, found, job.config, [f"--player {name}={policy}" for name, policy in job.players.items()])
-    tick, file = found.violation.tick, str(path) if path is not None else None
-    return SmallerScenario(job.name, violation.name, job.index, tick, file, found.trials, found.is_minimal)
+        write_minimised(
+            path, smaller, job.config, [f"--player {name}={policy}" for name, policy in job.players.items()]
+        )
+    tick, file = smaller.violation.tick, str(path) if path is not None else None
+    return SmallerScenario(job.name, violation.name, job.index, tick, file, smaller.trials, smaller.is_minimal)

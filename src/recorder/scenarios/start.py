@@ -1,6 +1,6 @@
-"""How a run of a scenario begins on a tape: at tick 0, or at a checkpoint, with what was asked for and what that knows.
+"""Begin the tape of a scenario's run, at tick 0 or at a checkpoint.
 
-Invariant: a tape that goes on from a checkpoint has the settings and notes of its own run, and nothing of the other's.
+Invariant: a tape that continues from a checkpoint has the settings and notes of the new run, none of the earlier run.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from recorder.storage.tape_copy import TapeCopy
 
 
 def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, options: RecordingOptions) -> Recorder:
-    """A new tape; one that goes on from a checkpoint begins with its state.
+    """Begin a new tape; one that continues from a checkpoint begins with its state.
 
-    simulation: with a scenario around it, in the state of the checkpoint, if there is one.
-    Raises FileExistsError, OSError, and as Recorder does.
+    simulation: wrapped in a scenario, in the state of the checkpoint, if there is one.
+    Raises FileExistsError, OSError, and like Recorder.
     """
     if start is None:
         return Recorder.with_options(tape, simulation, options)
     if options.hashes == "changes":
-        raise ValueError('hashes="changes": a tape that goes on from a checkpoint has hashes of states')
+        raise ValueError('hashes="changes": expected "states" for a tape that continues from a checkpoint')
     tick = simulation.tick
     settings = attrs.evolve(options, hashes="states", notes={**(options.notes or {}), "checkpoint": tick})
     described = describe(simulation, simulation, settings)
@@ -42,26 +42,27 @@ def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, opt
 
 
 def players_from(start: Path, last_tick: int, players: Mapping[str, str], inputs: Path | None) -> dict[str, str]:
-    """Who plays in a run that goes on from a checkpoint: who did in the run that has left it.
+    """Return the players of a run that continues from a checkpoint: those of the run that wrote it.
 
-    players: that were asked for. Raises UsageError if these are others, if that run had inputs of a file that is not
-    named now, or if there is nothing left to be run; ValueError for what is no checkpoint; RecordingError, OSError.
+    players: the requested ones. Raises UsageError if they differ, if that run had inputs from a file that is not named
+    now, or if no ticks are left; ValueError if start is not a checkpoint; RecordingError, OSError.
     """
     checkpoint, notes = read_checkpoint(start)
     if last_tick <= checkpoint.tick:
-        raise UsageError(
-            f"{start} is of tick {checkpoint.tick:,}: a run from there that ends at {last_tick:,} has no ticks"
-        )
+        raise UsageError(f"{start} is of tick {checkpoint.tick:,}: expected a later last tick, got {last_tick:,}")
     if isinstance(notes.get("inputs"), str) and inputs is None:
-        raise UsageError(f"{start}: some of its run's inputs came from {notes['inputs']}: name that file with --inputs")
+        raise UsageError(f"{start}: its run had inputs from {notes['inputs']}: name that file with --inputs")
     match notes:
-        case {"players": dict(known)} if all(isinstance(policy, str) for policy in known.values()):
-            if players and dict(players) != known:
-                raise UsageError(f"{start}: its run had {options_of(known) or 'no --player'}, and goes on like that")
-            return known
-    return dict(players)  # It was left by a program, which knows who played.
+        case {"players": dict(earlier)} if all(isinstance(policy, str) for policy in earlier.values()):
+            if players and dict(players) != earlier:
+                raise UsageError(
+                    f"{start}: expected the players of its run, {options_of(earlier) or 'no --player'}, "
+                    f"got {options_of(players)}"
+                )
+            return earlier
+    return dict(players)  # A program wrote the checkpoint without noting its players.
 
 
 def options_of(players: Mapping[str, str]) -> str:
-    """Players as a command takes them."""
+    """Format players as options of a command."""
     return " ".join(f"--player {name}={policy}" for name, policy in players.items())

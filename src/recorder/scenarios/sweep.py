@@ -1,4 +1,4 @@
-"""Sweeps: one scenario with every combination of some parameters, which can be gone on with, and compared."""
+"""Sweeps: run one scenario with every combination of some parameters, continue a sweep, compare two sweeps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Axis:
     """One parameter and its values.
 
     Attributes:
-        path: where it stands in the scenario's file, such as ``seed`` or ``scenario.adversaries[0].budget.total``.
+        path: its key path in the scenario's file, such as ``seed`` or ``scenario.adversaries[0].budget.total``.
+        values: its values, all different.
     """
 
     path: str
@@ -40,39 +41,37 @@ class Axis:
 
     def __attrs_post_init__(self) -> None:
         if not _PATH.fullmatch(self.path):
-            raise ConfigError(self.path, "a path such as scenario.network.loss or flora[0].name was expected")
+            raise ConfigError(self.path, "expected a path such as scenario.network.loss or flora[0].name")
         if not self.values:
-            raise ConfigError(self.path, "at least one value was expected")
-        known = set[str]()
+            raise ConfigError(self.path, "expected at least one value")
+        texts = set[str]()
         for value in self.values:
-            text = _same_for_equal(value)
-            if text in known:
-                raise ConfigError(self.path, f"each value was expected once, found {value!r} twice")
-            known.add(text)
+            text = _canonical_text(value)
+            if text in texts:
+                raise ConfigError(self.path, f"expected each value once, got {value!r} twice")
+            texts.add(text)
 
 
-def _same_for_equal(value: Any) -> str:
-    """Text that is the same for numbers that are equal, 1 and 1.0 for example, and not for 1 and true."""
+def _canonical_text(value: Any) -> str:
+    """Return text that is equal for equal numbers, such as 1 and 1.0, but different for 1 and true."""
     return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def read_axis(text: str) -> Axis:
-    """An axis from PATH=VALUES: values of JSON with commas between them, or a range such as 0..63.
+    """Read an axis from PATH=VALUES: JSON values separated by commas, or a range such as 0..63.
 
     Raises ConfigError.
     """
     path, equals, values = text.partition("=")
-    whole = re.fullmatch(r"(-?\d+)\.\.(-?\d+)", values)
-    if whole:
-        first, last = int(whole[1]), int(whole[2])
+    bounds = re.fullmatch(r"(-?\d+)\.\.(-?\d+)", values)
+    if bounds:
+        first, last = int(bounds[1]), int(bounds[2])
         if last - first >= RUNS_MAX:
-            raise ConfigError(path, f"at most {RUNS_MAX:,} values were expected")
+            raise ConfigError(path, f"expected at most {RUNS_MAX:,} values")
         return Axis(path, tuple(range(first, last + 1)))
     if not equals or not values:
-        raise ConfigError(
-            "", f"PATH=VALUES was expected, such as seed=0..9 or scenario.network.loss=0,0.1; found {text}"
-        )
-    return Axis(path, tuple(_value(one) for one in values.split(",")))
+        raise ConfigError("", f"expected PATH=VALUES, such as seed=0..9 or scenario.network.loss=0,0.1, got {text}")
+    return Axis(path, tuple(_value(value) for value in values.split(",")))
 
 
 def _value(text: str) -> Any:
@@ -83,21 +82,22 @@ def _value(text: str) -> Any:
 
 
 def set_parameter(plain: dict[str, Any], path: str, value: Any) -> None:
-    """Set what stands at path in plain data; the last key may be new. Raises ConfigError where there is no such place."""
+    """Set the value at a key path of plain data; the last key may be new. Raises ConfigError for an unknown path."""
     steps = [name or int(number) for name, number in _STEP.findall(path)]
-    place: Any = plain
+    container: Any = plain
     for depth, step in enumerate(steps[:-1]):
         try:
-            place = place[step]
+            container = container[step]
         except (KeyError, IndexError, TypeError):
             raise ConfigError(path, f"there is no {_shown(steps[: depth + 1])} in the scenario") from None
     last = steps[-1]
-    is_place = (
-        isinstance(last, str) if isinstance(place, dict) else isinstance(place, list) and last in range(len(place))
-    )
-    if not is_place:
+    if isinstance(container, dict):
+        can_set = isinstance(last, str)
+    else:
+        can_set = isinstance(container, list) and last in range(len(container))
+    if not can_set:
         raise ConfigError(path, f"there is no {_shown(steps)} in the scenario")
-    place[last] = value
+    container[last] = value
 
 
 def _shown(steps: Sequence[str | int]) -> str:
@@ -107,16 +107,16 @@ def _shown(steps: Sequence[str | int]) -> str:
 def sweep_jobs(
     loaded: Scenario, axes: Sequence[Axis], folder: Path | None, *, ticks: int | None = None, **more: Any
 ) -> list[Job]:
-    """The jobs of all combinations, the last axis turning fastest; each is made once here, so that no run has mistakes.
+    """Make the jobs of all combinations; the last axis varies fastest. Each simulation is made once, to find mistakes.
 
-    Of those that differ in their seeds alone only the first is made, and those whose seeds could be mistakes.
-    more: as for job_of. folder: for the tapes; None keeps none. Raises ConfigError, ValueError.
+    If only seeds differ, only the first is made, and those whose seeds may be invalid.
+    more: as for job_of. folder: for the tapes; None records none. Raises ConfigError, ValueError.
     """
     count = math.prod(len(axis.values) for axis in axes)
     if count > RUNS_MAX:
-        raise ConfigError("axes", f"at most {RUNS_MAX:,} runs were expected, these are {count:,}")
+        raise ConfigError("axes", f"expected at most {RUNS_MAX:,} runs, got {count:,}")
     ensure_registered(loaded)
-    _ensure_can_act(loaded, axes, ticks)
+    _ensure_effective(loaded, axes, ticks)
     only_seeds = all(axis.path == "seed" for axis in axes)
     risky = _risky_seeds(axes) if only_seeds else frozenset()
     jobs = []
@@ -132,42 +132,42 @@ def sweep_jobs(
 
 
 def _risky_seeds(axes: Sequence[Axis]) -> frozenset[int]:
-    """Which seeds a world may refuse though it takes the first: what is no ordinary one, the smallest, the largest."""
+    """Return the indices of seeds that a world may refuse: the unusual ones, the smallest and the largest."""
     seeds = axes[0].values if axes else ()
     plain = [index for index, seed in enumerate(seeds) if type(seed) is int and 0 <= seed <= WHOLE_MAX]
     odd = set(range(len(seeds))).difference(plain)
     return frozenset(odd | {choose(plain, key=lambda index: seeds[index]) for choose in (min, max) if plain})
 
 
-def _ensure_can_act(loaded: Scenario, axes: Sequence[Axis], ticks: int | None) -> None:
-    """Raise ConfigError for an axis of what something else decides."""
+def _ensure_effective(loaded: Scenario, axes: Sequence[Axis], ticks: int | None) -> None:
+    """Raise ConfigError for an axis whose parameter is decided elsewhere."""
     has_steps = "steps" in (loaded.provocation or {}) or any(axis.path == "scenario.steps" for axis in axes)
     for path in (axis.path for axis in axes):
         if path == "world":
             raise ConfigError(path, "a sweep is of one world; record batch takes several scenarios")
         if path in {"ticks", "scenario.steps"} and ticks is not None:
-            raise ConfigError(path, f"how long the runs are is given already: {ticks:,} ticks")
+            raise ConfigError(path, f"the length of the runs is already set: {ticks:,} ticks")
         if path == "ticks" and has_steps:
-            raise ConfigError(path, "how long this scenario runs is said by scenario.steps: name that")
+            raise ConfigError(path, "scenario.steps sets the length of this scenario: use that path")
 
 
 def _ensure_different(loaded: Scenario, axes: Sequence[Axis]) -> None:
-    """Raise ConfigError for an axis that gives the same run with two of its values."""
+    """Raise ConfigError for an axis of which two values give the same run."""
     first = {axis.path: axis.values[0] for axis in axes}
     for axis in axes:
         if axis.path == "seed":
             continue  # It is in every world's configuration.
-        known: dict[tuple[str, Any], Any] = {}
+        values: dict[tuple[str, Any], Any] = {}
         for value in axis.values:
             bound = _bound(loaded, {**first, axis.path: value})
             key = (job_of(bound, 0).scenario_hash, bound.ticks)
-            if key in known:
-                raise ConfigError(axis.path, f"{known[key]!r} and {value!r} give the same run")
-            known[key] = value
+            if key in values:
+                raise ConfigError(axis.path, f"{values[key]!r} and {value!r} give the same run")
+            values[key] = value
 
 
 def with_tape(job: Job, folder: Path | None) -> Job:
-    """The job with its tape in folder; None keeps none."""
+    """Return the job with its tape in folder; None records none."""
     return attrs.evolve(job, tape=folder / f"{job.run_name}.tape" if folder is not None else None)
 
 
@@ -194,41 +194,40 @@ def run_batch(
     more: Mapping[str, Any] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
-    """Run jobs whose tapes lie in folder; those that have finished there already are not run again.
+    """Run jobs whose tapes are in folder; jobs that have finished there are not run again.
 
-    workers, executor, pool: see run_many.
-    finished: called with each record as it comes, first with those that were there. more: for the manifest. What has
-    finished is kept whatever is raised: OSError, naming the folder, also when the disk takes no more of a tape, and
-    ValueError as BatchFolder.held does.
+    workers, executor, pool: see run_many. finished: called with each record, first with the existing ones. more: further
+    keys of the manifest. Finished runs are kept in any case. Raises OSError with the folder, also if the disk refuses a
+    tape, and ValueError like BatchFolder.locked.
     """
-    kept, by_index = BatchFolder(folder), {job.index: job for job in jobs}
-    tell = finished or (lambda _: None)
+    batch_folder, by_index = BatchFolder(folder), {job.index: job for job in jobs}
+    on_finished = finished or (lambda _: None)
 
     def keep(record: RunRecord) -> None:
         if record.disk_error is not None:
             raise OSError(record.disk_error, os.strerror(record.disk_error), str(folder))
-        kept.add(record, by_index[record.index])
-        tell(record)
+        batch_folder.add(record, by_index[record.index])
+        on_finished(record)
 
-    with kept.held(jobs) as done:
+    with batch_folder.locked(jobs) as done:
         for record in done.values():
-            tell(record)
+            on_finished(record)
         rest = [job for job in jobs if job.index not in done]
-        found = run_many(rest, workers=workers, executor=executor, pool=pool, finished=keep, work=work)
-        ran = {record.index: record for record in found}
+        new_records = run_many(rest, workers=workers, executor=executor, pool=pool, finished=keep, work=work)
+        ran = {record.index: record for record in new_records}
         records = [done.get(job.index) or ran[job.index] for job in jobs]
-        kept.finish(records, more or {})
+        batch_folder.finish(records, more or {})
     return records
 
 
 @attrs.frozen
 class RunChange:
-    """How a run differs between two sweeps.
+    """The differences of a run between two sweeps.
 
     Attributes:
-        index: of the run.
-        what: of missing, bindings, error, hash, regime, violations, productive: those that differ.
-        productive_delta: productive events of the second less those of the first.
+        index: the index of the run.
+        what: the facts that differ: missing, bindings, error, hash, regime, violations, productive.
+        productive_delta: productive events of the second run minus those of the first.
     """
 
     index: int
@@ -236,9 +235,9 @@ class RunChange:
     productive_delta: int = 0
 
 
-def compare_sweeps(one: Sequence[RunRecord], other: Sequence[RunRecord]) -> list[RunChange]:
-    """The runs that differ, by index; one that only one sweep has counts as changed."""
-    left, right = ({record.index: record for record in records} for records in (one, other))
+def compare_sweeps(first: Sequence[RunRecord], second: Sequence[RunRecord]) -> list[RunChange]:
+    """Return the runs that differ, by index; a run that is in only one sweep counts as changed."""
+    left, right = ({record.index: record for record in records} for records in (first, second))
     changes = []
     for index in sorted({*left, *right}):
         if index not in left or index not in right:
@@ -253,7 +252,7 @@ def compare_sweeps(one: Sequence[RunRecord], other: Sequence[RunRecord]) -> list
             "violations": ([list(v) for v in a.violations], [list(v) for v in b.violations]),
             "productive": (a.productive, b.productive),
         }
-        what = tuple(name for name, (mine, theirs) in pairs.items() if mine != theirs)
+        what = tuple(name for name, (left_fact, right_fact) in pairs.items() if left_fact != right_fact)
         if what:
             changes.append(RunChange(index, what, b.productive - a.productive))
     return changes

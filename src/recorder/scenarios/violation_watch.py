@@ -11,16 +11,16 @@ from sim.scenario.scenario_simulation import ScenarioSimulation
 
 
 class ViolationWatch:
-    """The violations of one run, as they come; it writes the run's checkpoints, too.
+    """Collects the violations of one run, and writes its checkpoints.
 
     Attributes:
-        violations: by tick.
-        before: properties that were violated when the run began, if that continues an earlier one.
-        first_tick: at which the run began.
+        violations: in the order of ticks.
+        before: properties that were violated before the run began, if it continues an earlier one.
+        first_tick: the tick at which the run began.
     """
 
     def __init__(self, notes: Mapping[str, Any]) -> None:
-        """notes: of the run, as its tape has them; checkpoints keep them, and an empty table of players if none play."""
+        """notes: notes of the run, as on its tape; checkpoints keep them, with an empty table if there are no players."""
         self.violations: list[Violation] = []
         self.before: tuple[str, ...] = ()
         self.first_tick = 0
@@ -29,22 +29,22 @@ class ViolationWatch:
 
     @property
     def checkpoints(self) -> Sequence[Checkpoint]:
-        """Those that were written, the oldest first."""
+        """The written checkpoints, oldest first."""
         return self._checkpoints.written if self._checkpoints is not None else ()
 
     @property
     def checkpoint_error(self) -> str | None:
-        """Why the last checkpoint that failed did; None if none has."""
+        """The reason of the last failed checkpoint; None without failures."""
         return self._checkpoints.error if self._checkpoints is not None else None
 
     def begin(self, simulation: Any, tick: int) -> None:
-        """Check the state in which the run begins, at this tick."""
+        """Note the violations of the state in which the run begins, at this tick."""
         self.first_tick = tick
         if isinstance(simulation, ScenarioSimulation):
             self.before = simulation.violated
 
     def watch(self, simulation: Any, tick: int) -> None:
-        """Check the tick that was just made, if there is a scenario around the simulation."""
+        """Check the last tick, if the simulation is wrapped in a scenario."""
         if not isinstance(simulation, ScenarioSimulation):
             return
         self.violations += [Violation.of(tick, event) for event in simulation.events() if event["kind"] == "violation"]

@@ -40,7 +40,7 @@ from sim.kernel.messages import Event, Message
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import ConfigError
 from sim.kernel.schema import Blob, Field
-from sim.kernel.simulation import BESIDE, as_simulation, inner_of, run_phases
+from sim.kernel.simulation import SCENARIO_PREFIX, as_simulation, inner_of, run_phases
 from sim.kernel.state import State
 from sim.scenario.config.feasibility import ensure_possible, own_properties
 from sim.scenario.config.network import Network
@@ -55,7 +55,7 @@ from sim.scenario.middleware.reconfiguration import Reconfigurations
 from sim.scenario.middleware.surroundings import Surroundings
 from sim.scenario.middleware.triggers import ScenarioRound
 
-CLOCK = f"{BESIDE}clock"  # The tick; the number of messages sent in a world without messages of its own.
+CLOCK = f"{SCENARIO_PREFIX}clock"  # The tick; the number of messages sent in a world without messages of its own.
 HEARD_KINDS = {"sent", "received", "opened", "closed", "invoked", "halted", "faulted"}
 
 
@@ -144,7 +144,7 @@ class ScenarioSimulation:
         """Add the scenario's fields to the state. Raises TypeError if the simulation keeps views of its old arena."""
         before = weakref.ref(self.state.arena.base)  # All views share it; the arena is a view itself.
         names = [*self._parts, "heard"]
-        self.state.extend(Field(CLOCK, "i8", (2,)), *(Blob(f"{BESIDE}{name}") for name in names))
+        self.state.extend(Field(CLOCK, "i8", (2,)), *(Blob(f"{SCENARIO_PREFIX}{name}") for name in names))
         if before() is not None:
             raise TypeError(
                 f"{type(self.inner).__name__} keeps views of its state, which a scenario moves to add its fields: "
@@ -305,7 +305,7 @@ class ScenarioSimulation:
         for name, value in plain.items():
             packed = encode_plain(value)
             if packed != self._packed.get(name):
-                self.state.set_blob(f"{BESIDE}{name}", packed)
+                self.state.set_blob(f"{SCENARIO_PREFIX}{name}", packed)
                 self._packed[name] = packed
 
     def after_restore(self) -> None:
@@ -313,7 +313,7 @@ class ScenarioSimulation:
         after = hook(self.inner, AfterRestore)
         if after is not None:
             after.after_restore()
-        self._packed = {name: self.state.blob(f"{BESIDE}{name}") for name in [*self._parts, "heard"]}
+        self._packed = {name: self.state.blob(f"{SCENARIO_PREFIX}{name}") for name in [*self._parts, "heard"]}
         for name, part in self._parts.items():
             part.plain = decode_plain(self._packed[name])
         self._heard = decode_plain(self._packed["heard"])

@@ -1,4 +1,4 @@
-"""The index: a rebuilt one is the same row by row, and none is believed that does not fit the tapes."""
+"""The index: a rebuilt index has the same rows, and an index is used only for unchanged tapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def corpus(duel_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_rebuilt_index_is_the_same() -> None:
-    """Row by row, in every table; from the tapes alone."""
+    """A rebuild from the tapes alone gives the same rows in every table."""
     before, listed = rows(RUNS), Corpus.open(RUNS).runs
     assert len(before["runs"]) == 12
     assert len(before["players"]) == 24
@@ -46,12 +46,12 @@ def test_a_rebuilt_index_is_the_same() -> None:
 
 
 def test_runs_go_in_and_come_out() -> None:
-    """What is loaded from the index is what the tapes told."""
+    """The runs loaded from the index equal the descriptions of the tapes."""
     assert load_index(RUNS) == {path.name: examine(path) for path in RUNS.glob("*.tape")}
 
 
 def test_it_says_what_it_is() -> None:
-    """A version, a mark, one file; readers need no journal."""
+    """The index has a version, an application id and one file; readers need no journal."""
     connection = sqlite3.connect(INDEX)
     assert connection.execute("PRAGMA user_version").fetchone() == (INDEX_VERSION,)
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
@@ -61,7 +61,7 @@ def test_it_says_what_it_is() -> None:
 
 
 def test_reading_writes_nothing() -> None:
-    """Not even where something would have to be looked at."""
+    """Reading writes nothing, even if some tapes need an inspection."""
     (RUNS / "odd.tape").write_bytes(b"odd")
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in RUNS.iterdir()}
     assert run(replayer.commands.main.main, "ls runs --stats -j 1") == 5
@@ -71,8 +71,8 @@ def test_reading_writes_nothing() -> None:
     assert not INDEX.exists()
 
 
-def test_an_index_is_believed_of_unchanged_tapes_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was changed, replaced or added is looked at, one that is gone is not listed; no other is opened."""
+def test_an_index_is_used_for_unchanged_tapes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changed, replaced and added tapes are inspected, missing ones are not listed; no other tape is opened."""
     names = sorted(path.name for path in RUNS.glob("*.tape"))
     looked: list[str] = []
     monkeypatch.setattr(
@@ -96,7 +96,7 @@ def _key(run: Run) -> tuple[str, int, str]:
 
 
 def test_only_what_changed_is_read_again() -> None:
-    """An index that is brought up to date forgets what is gone."""
+    """An update of the index drops the rows of missing tapes."""
     names = sorted(path.name for path in RUNS.glob("*.tape"))
     before = rows(RUNS)
     os.utime(RUNS / names[1], ns=(5, 5))
@@ -112,7 +112,7 @@ def test_only_what_changed_is_read_again() -> None:
 
 @pytest.mark.parametrize("content", [b"not a database", b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_damaged_index_is_as_good_as_none(content: bytes) -> None:
-    """The tapes tell the same; a new one takes its place, and what was there is kept under another name."""
+    """The tapes hold the same facts; a new index replaces the damaged one, which is kept under a different name."""
     before, listed = rows(RUNS), Corpus.open(RUNS).runs
     INDEX.write_bytes(content)
     assert [attrs.evolve(run, quality=None) for run in listed] == list(Corpus.open(RUNS).runs)
@@ -122,12 +122,12 @@ def test_a_damaged_index_is_as_good_as_none(content: bytes) -> None:
 
 
 def test_a_foreign_database_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is somebody else's, and so is one of a newer program."""
+    """A database of another program, or of a newer version, is not changed."""
     for script, said in (
-        ("CREATE TABLE recipes (name)", "runs/index.sqlite is no index of tapes: move it out of the way"),
+        ("CREATE TABLE recipes (name)", "runs/index.sqlite is not an index of tapes: move it out of the way"),
         (
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99; CREATE TABLE runs (name)",
-            f"runs/index.sqlite is of a newer program (version 99, known is {INDEX_VERSION})",
+            f"runs/index.sqlite was written by a newer version: expected index version {INDEX_VERSION}, got 99",
         ),
     ):
         INDEX.unlink()
@@ -145,7 +145,7 @@ def test_a_foreign_database_is_left_alone(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_power_cut_in_a_transaction() -> None:
-    """What it leaves is not read half: readers look at the tapes, the next writer rolls it back."""
+    """A half-written transaction is never read: readers inspect the tapes, the next writer rolls it back."""
     before, listed = rows(RUNS), Corpus.open(RUNS).runs
     connection = sqlite3.connect(INDEX)
     connection.execute("PRAGMA cache_size = 1")
@@ -153,7 +153,7 @@ def test_a_power_cut_in_a_transaction() -> None:
     connection.execute("DELETE FROM players")
     connection.execute("UPDATE runs SET scenario = 'lies' || hex(zeroblob(3000))")
     broken = {path.name: path.read_bytes() for path in RUNS.iterdir() if path.name.startswith(INDEX_NAME)}
-    assert len(broken) == 2  # The index, half changed, and what rolls it back.
+    assert len(broken) == 2  # The index, half written, and its rollback journal.
     connection.rollback()
     connection.close()
     for name, content in broken.items():
@@ -166,8 +166,8 @@ def test_a_power_cut_in_a_transaction() -> None:
     assert Corpus.open(RUNS).runs == listed
 
 
-def test_a_folder_that_nobody_may_write_to(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Can be read; making an index there fails in one line."""
+def test_a_read_only_folder(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A read-only folder is listed; creating an index there fails with one line."""
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     corpus.chmod(0o500)
@@ -181,7 +181,7 @@ def test_a_folder_that_nobody_may_write_to(corpus: Path, capsys: pytest.CaptureF
 
 
 def test_names_that_are_no_text() -> None:
-    """No database takes them; they are listed all the same."""
+    """Tapes whose names are not valid text are listed without the index."""
     strange = Path(os.fsdecode(b"runs/odd-\xff.tape"))
     shutil.copy(next(RUNS.glob("heaps*.tape")), strange)
     found, _ = refresh_index(RUNS)

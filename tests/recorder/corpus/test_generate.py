@@ -1,4 +1,4 @@
-"""Generating: which runs there are to be, and that whatever has finished is kept, whoever dies and in whatever order."""
+"""Generating: the plan of the runs; finished runs are kept, in any order, even if a process dies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOTH = "--player left=push,lazy --player right=random,idle"
 
 
 def test_the_plan_is_a_product_in_a_fixed_order() -> None:
-    """Scenarios, then seeds, then policies, the last player's turning fastest; each run has a tape of its own name."""
+    """Scenarios, then seeds, then policies; the last player's policy varies fastest; each run has a different tape."""
     change("other")
     players = {"right": ["random", "idle"], "left": ["push", "lazy"]}
     plan = plan_runs(
@@ -47,7 +47,7 @@ def test_the_plan_is_a_product_in_a_fixed_order() -> None:
 
 
 def test_a_generated_run_is_the_one_that_record_run_makes(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same frames, tick by tick, and the same end; the notes say who played, and how it ended for each."""
+    """The tapes have the same frames and the same end; the notes state the players, the end their scores."""
     assert generate("heaps.toml --seeds 5 --player left=push --player right=random -j 1") == 0
     assert (
         run(recorder.commands.main.main, "run heaps.toml --seed 5 --player left=push --player right=random -o one.tape")
@@ -66,7 +66,7 @@ def test_a_generated_run_is_the_one_that_record_run_makes(capsys: pytest.Capture
 
 
 def test_a_provoked_scenario_is_generated_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """With its network around it, as record run does; inputs are counted by role."""
+    """The scenario wraps the world, as in record run; inputs are counted by role."""
     text = Path("heaps.toml").read_text()
     Path("rain.toml").write_text(
         text.replace("heaps", "rain")
@@ -86,7 +86,7 @@ def test_a_provoked_scenario_is_generated_too(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_tapes_are_the_same_whatever_the_number_of_processes() -> None:
-    """Byte by byte; and so is the index, but for when the runs finished."""
+    """The tapes are equal byte by byte, and the index is equal except for the times of finishing."""
     assert generate(f"heaps.toml --seeds 0..1 {BOTH} -o some -j 2") == 0
     assert generate(f"heaps.toml --seeds 0..1 {BOTH} -o others -j 1") == 0
     assert len(tapes(Path("some"))) == 8
@@ -97,7 +97,7 @@ def test_the_tapes_are_the_same_whatever_the_number_of_processes() -> None:
 
 
 def test_only_what_is_missing_is_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """What has finished is a set: whichever runs are gone, exactly those are made again, and nothing else is touched."""
+    """If any tapes are deleted, exactly those are generated again; no other file is changed."""
     assert generate(f"heaps.toml --seeds 0..3 {BOTH} -j 1") == 0
     before = {path: path.stat().st_mtime_ns for path in Path("runs").glob("*.tape")}
     content, facts = tapes(Path("runs")), rows(Path("runs"))
@@ -115,18 +115,18 @@ def test_only_what_is_missing_is_run(capsys: pytest.CaptureFixture[str]) -> None
     assert rows(Path("runs"))["players"] == facts["players"]
 
     assert generate(f"heaps.toml --seeds 2..5 {BOTH} -j 1 --json") == 0
-    assert json.loads(capsys.readouterr().out)["ran"] == 8  # Of 16: the others were there.
+    assert json.loads(capsys.readouterr().out)["ran"] == 8  # Of 16: the others existed.
 
 
-def test_a_kill_costs_only_the_runs_under_way(capsys: pytest.CaptureFixture[str]) -> None:
-    """Killed in the middle, and its workers with it; then only what had not finished is run, and all is as if nothing was."""
+def test_a_kill_costs_only_the_runs_in_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    """After a kill of the process and its workers, only unfinished runs are generated, with the same result."""
     change("slow", stops_at=20)
     line = f"heaps.toml slow.toml --seeds 0..1 {BOTH}"
     process = start_generating(f"{line} -j 2")
     _wait_until_all_but_the_slow_have_run(process, 8)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    _wait_until_nobody_writes(process.pid)
+    _wait_until_workers_end(process.pid)
     finished = {path: path.stat().st_mtime_ns for path in Path("runs").glob("*.tape")}
     assert len(list(Path("runs").glob("*.part"))) == 2
     assert len(finished) == 8
@@ -143,7 +143,7 @@ def test_a_kill_costs_only_the_runs_under_way(capsys: pytest.CaptureFixture[str]
 
 
 def _wait_until_all_but_the_slow_have_run(process: subprocess.Popen[bytes], count: int) -> None:
-    """Both workers are at a run that waits in the midst, then."""
+    """Wait until both workers are in a run that blocks halfway."""
 
     def have_run() -> bool:
         assert process.poll() is None
@@ -152,8 +152,8 @@ def _wait_until_all_but_the_slow_have_run(process: subprocess.Popen[bytes], coun
     wait_until(have_run)
 
 
-def _wait_until_nobody_writes(session: int) -> None:
-    """Until the workers that a killed process has left behind have ended, by themselves."""
+def _wait_until_workers_end(session: int) -> None:
+    """Wait until the workers of a killed process have ended without help."""
     wait_until(lambda: not _of_session(session), 20)
 
 
@@ -170,37 +170,37 @@ def _of_session(session: int) -> list[str]:
 
 
 def test_an_interrupt_stops_all_and_leaves_nothing_half() -> None:
-    """Ctrl-C reaches the workers, too; what had finished is kept."""
+    """Ctrl-C reaches the workers, too; finished runs are kept."""
     change("slow", stops_at=20)
     process = start_generating(f"heaps.toml slow.toml --seeds 0..7 {BOTH} -j 2")
     # Both workers are at it; one that is interrupted while it starts takes the other one down, half a tape and all.
     _wait_until_all_but_the_slow_have_run(process, 32)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == 130
-    _wait_until_nobody_writes(process.pid)
+    _wait_until_workers_end(process.pid)
     assert not list(Path("runs").glob("*.part*"))
     assert {run.status for run in Corpus.open("runs")} == {"intact"}
     assert generate("heaps.toml --seeds 0 --player left=push --player right=random -j 1") == 0
 
 
-def test_half_a_tape_is_begun_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    """One that was cut short, one that is empty, and one whose run raised; whole ones stay."""
+def test_an_incomplete_tape_is_generated_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """Truncated tapes, empty tapes and tapes of failed runs are generated again; complete tapes stay."""
     assert generate("heaps.toml --seeds 0..3 --player left=push -j 1") == 0
-    whole = tapes(Path("runs"))
-    names = sorted(whole)
-    (Path("runs") / names[0]).write_bytes(whole[names[0]][:-700])
+    complete = tapes(Path("runs"))
+    names = sorted(complete)
+    (Path("runs") / names[0]).write_bytes(complete[names[0]][:-700])
     (Path("runs") / names[1]).write_bytes(b"")
     (Path("runs") / f"{names[2]}.part").write_bytes(b"begun")
     (Path("runs") / names[2]).unlink()
     capsys.readouterr()
     assert generate("heaps.toml --seeds 0..3 --player left=push -j 1 --json") == 0
     assert json.loads(capsys.readouterr().out)["ran"] == 3
-    assert tapes(Path("runs")) == whole
+    assert tapes(Path("runs")) == complete
     assert not list(Path("runs").glob("*.part"))
 
 
 def test_a_run_that_raises_does_not_end_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its tape says what happened, the exit code is 1; given again it is tried again."""
+    """Its tape records the exception, the exit code is 1, and the next command tries it again."""
     change("bad", raise_at=7)
     for _ in range(2):
         assert generate("bad.toml heaps.toml --seeds 0,1 -j 1 --json") == 1
@@ -216,7 +216,7 @@ def test_a_run_that_raises_does_not_end_the_others(capsys: pytest.CaptureFixture
 
 
 def test_a_worker_that_dies_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """The run that kills its process fails, the others do not, and half its tape is no tape of the corpus."""
+    """The run that kills its process fails, the others do not, and its partial tape is not part of the corpus."""
     change("deadly", kill_at=9)
     assert generate("deadly.toml heaps.toml --seeds 0 -j 2") == 1
     assert "its worker died 2 times" in capsys.readouterr().err
@@ -228,23 +228,23 @@ def test_a_worker_that_dies_is_named(capsys: pytest.CaptureFixture[str]) -> None
     [
         ("heaps.toml --seeds 9 --ticks 12", "ticks 40, not 12"),
         ("heaps.toml --seeds 9 --keyframe-interval 5", "keyframes every 300, not 5"),
-        ("gifts.toml --seeds 9", "another scenario of that name"),
+        ("gifts.toml --seeds 9", "a different scenario of that name"),
     ],
 )
 def test_other_settings_are_refused(line: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """In one line that says which; nothing was run."""
+    """One line names the settings, and nothing is run."""
     assert generate("heaps.toml --seeds 0,1 -j 1") == 0
     change("gifts", gift_every=3)
     Path("gifts.toml").write_text(Path("gifts.toml").read_text().replace('"gifts"', '"heaps"'))
     before = tapes(Path("runs"))
     capsys.readouterr()
     assert generate(f"{line} -j 1 --json") == 2
-    assert_one_line(capsys.readouterr(), f"error: runs holds runs of heaps with other settings ({why}): take another")
+    assert_one_line(capsys.readouterr(), f"error: runs holds runs of heaps with different settings ({why}): use a")
     assert tapes(Path("runs")) == before
 
 
 def test_the_index_is_made_again_if_it_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
-    """From the tapes alone, row by row the same; nothing is run for that."""
+    """The index is rebuilt from the tapes with the same rows, and nothing is run."""
     assert generate(f"heaps.toml --seeds 0..2 {BOTH} -j 1") == 0
     before = rows(Path("runs"))
     (Path("runs") / INDEX_NAME).unlink()
@@ -255,7 +255,7 @@ def test_the_index_is_made_again_if_it_is_gone(capsys: pytest.CaptureFixture[str
 
 
 def test_one_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two that generate into one folder would be in each other's way."""
+    """A second process that generates into the same folder is refused."""
     with locked_folder(Path("runs")):
         assert generate("heaps.toml -j 1 --json") == 2
     assert_one_line(capsys.readouterr(), "error: runs: another process is generating runs there")
@@ -263,13 +263,13 @@ def test_one_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_foreign_file_with_the_name_of_a_run_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """Be it no tape, or a tape of something else."""
+    """A file that is not a tape, and a tape of a different run, are refused and stay."""
     Path("runs").mkdir()
     name = Path("runs/heaps-seed-3.tape")
     name.write_bytes(b"a diary")
     assert generate("heaps.toml -j 1 --json") == 2
     assert_one_line(
-        capsys.readouterr(), f"error: {name} exists and is no run that was generated like this: move it away"
+        capsys.readouterr(), f"error: {name} exists, but was not generated with these arguments: move it away"
     )
     assert name.read_bytes() == b"a diary"
     name.unlink()
@@ -280,13 +280,13 @@ def test_a_foreign_file_with_the_name_of_a_run_is_left_alone(capsys: pytest.Capt
 MISTAKES = {
     "": "name at least one scenario",
     "nowhere.toml": "nowhere.toml is neither a scenario file nor a shipped scenario",
-    "heaps.toml --seeds 3..1": "seed: at least one value was expected",
-    "heaps.toml --seeds a,b": "seeds a,b: a range such as 0..63, or whole numbers with commas, were expected",
-    "heaps.toml --seeds 1,1": "seed: each value was expected once, found 1 twice",
-    "heaps.toml --seeds -1": "whole numbers with commas, were expected",
-    "heaps.toml --player left": "--player left: PLAYER=POLICY was expected",
-    "heaps.toml --player left=push,push": "--player left=push,push: different policies",
-    "heaps.toml --player left=push,": "--player left=push,: different policies",
+    "heaps.toml --seeds 3..1": "seed: expected at least one value",
+    "heaps.toml --seeds a,b": "expected seeds as a range such as 0..63, or integers with commas, got a,b",
+    "heaps.toml --seeds 1,1": "seed: expected each value once, got 1 twice",
+    "heaps.toml --seeds -1": "or integers with commas, got -1",
+    "heaps.toml --player left": "--player left: expected PLAYER=POLICY",
+    "heaps.toml --player left=push,push": "--player left=push,push: expected different policies",
+    "heaps.toml --player left=push,": "--player left=push,: expected different policies",
     "heaps.toml --player left=push --player left=lazy": "left has a policy already",
     "heaps.toml --player left=push,fly": "--player left=fly: expected one of left, right with one of push",
     "heaps.toml --player middle=push": "--player middle=push: expected one of left, right",
@@ -295,13 +295,13 @@ MISTAKES = {
     "heaps.toml heaps.toml": "two of the runs would have the same tape, runs/heaps-seed-3.tape",
     "heaps.toml -o heaps.toml": "heaps.toml: File exists",
     "odd.toml": "sesd: unknown key",
-    "forever.toml": "ticks: a whole number from 1 to",
+    "forever.toml": "ticks: expected a whole number from 1 to",
 }
 
 
 @pytest.mark.parametrize("line", MISTAKES)
 def test_mistakes(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, exit code 2, and nothing is left behind."""
+    """Each mistake gives one line and exit code 2, and leaves no files."""
     change("odd", sesd=4)
     change("forever", ticks='"for ever"')
     before = sorted(Path().rglob("*"))
@@ -314,7 +314,7 @@ def test_mistakes(line: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """How many, how long, who won."""
+    """The output states the number of runs, their length and the winners."""
     assert generate("heaps.toml --seeds 0..1 --player left=push --player right=idle -j 1") == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "2 runs on 1 worker → runs"

@@ -1,4 +1,4 @@
-"""What a tape tells of its run: against what the live run had, and for tapes of any origin and in any condition."""
+"""Descriptions of tapes: compared with the live run, and for tapes of any origin and in any condition."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.usefixtures("duel_folder")
 
 
 def recorded(name: str, line: str) -> Path:
-    """A tape that record run makes."""
+    """Make a tape with record run."""
     assert run(recorder.commands.main.main, f"run {line} -q -o {name}.tape") == 0
     return Path(f"{name}.tape")
 
 
 @pytest.mark.parametrize("policy", duel_world.POLICIES)
 def test_a_recorded_run(policy: str) -> None:
-    """All that the index holds, against a run of the same inputs that nobody recorded."""
+    """All facts of the index, compared with an unrecorded run of the same inputs."""
     change("gifts", gift_every=4, full=70)
     line = f"gifts.toml --seed 8 --ticks 60 --player left={policy} --player right=random"
     found = examine(recorded("one", line))
@@ -70,8 +70,8 @@ def test_a_recorded_run(policy: str) -> None:
     )
 
 
-def test_a_glance_is_what_headers_tell() -> None:
-    """Nothing of it differs from an examination but the inputs, and scores that are not on the tape."""
+def test_a_glance_reads_headers_only() -> None:
+    """A glance differs from an examination only in the quality, and in scores that are not on the tape."""
     tape = recorded("one", "heaps.toml --player left=push")
     at_once, read = glance(tape), examine(tape)
     assert at_once.quality is None
@@ -87,7 +87,7 @@ def test_a_glance_is_what_headers_tell() -> None:
 
 
 def test_a_run_that_did_not_end_has_no_outcome() -> None:
-    """Of a tape that is not sealed, or that was closed by a mistake, nobody knows who would have won."""
+    """A tape that is not sealed, or was closed by an exception, has no winner."""
     tape = recorded("one", "heaps.toml --player left=push")
     whole = tape.read_bytes()
     tape.write_bytes(whole[:-600])
@@ -103,8 +103,8 @@ def test_a_run_that_did_not_end_has_no_outcome() -> None:
     assert found.error == "RuntimeError: the heap fell over"
 
 
-def test_inputs_of_nobody_knows_whom_are_unrated() -> None:
-    """Those of a program, and of a file; a person's are known by the tape's notes only."""
+def test_inputs_of_unknown_origin_are_unrated() -> None:
+    """Inputs of a program or of a file are unrated; only the tape's notes show that a person played."""
     with Recorder("walk.tape", Walkers(seed=1)) as tape:
         for tick in range(1, 31):
             tape.step([(0, 1), (1, 2)] if tick % 3 == 0 else None)
@@ -122,7 +122,7 @@ def test_inputs_of_nobody_knows_whom_are_unrated() -> None:
 
 
 def test_scenarios_are_known_by_their_hash() -> None:
-    """The same as everywhere; the family is that of all seeds."""
+    """The hash is that of other commands; the family is the same for all seeds."""
     with Recorder("walk.tape", Walkers(seed=1)) as tape:
         tape.step([])
     one, other = recorded("one", "heaps.toml --seed 4 --ticks 2"), recorded("other", "heaps.toml --seed 5 --ticks 2")
@@ -136,22 +136,22 @@ def test_scenarios_are_known_by_their_hash() -> None:
 
 
 def test_tiers() -> None:
-    """As much as those of the weakest player."""
-    push, lazy, random, idle, nobody, human = (
+    """The tier is that of the weakest player."""
+    push, lazy, random, idle, unnamed, human = (
         PlayerResult("one", policy) for policy in ("push", "lazy", "random", "idle", None, "human")
     )
     assert tier_of([push, lazy], 5) == "scripted"
     assert tier_of([push, random], 5) == "random"
     assert tier_of([random, idle], 5) == "idle"
-    assert tier_of([push, nobody], 5) == "idle"
+    assert tier_of([push, unnamed], 5) == "idle"
     assert tier_of([push, push], 0) == "idle"
     assert tier_of([human, push], 5) == "scripted"
     assert tier_of([human, human], 5) == "human"
-    assert tier_of([nobody], 5) == tier_of([], 5) == tier_of([push], 5, from_file=True) == "unrated"
+    assert tier_of([unnamed], 5) == tier_of([], 5) == tier_of([push], 5, from_file=True) == "unrated"
 
 
 def test_outcomes() -> None:
-    """The highest score wins, equal ones draw; one alone, or one that cannot be compared, decides nothing."""
+    """The highest score wins, equal scores draw; a single or incomparable score decides nothing."""
     assert outcomes_of({"a": 1, "b": 3, "c": 2}) == {"a": "lost", "b": "won", "c": "lost"}
     assert outcomes_of({"a": 3, "b": 3, "c": 2}) == {"a": "drew", "b": "drew", "c": "lost"}
     assert outcomes_of({"a": 3}) == outcomes_of({}) == outcomes_of({"a": 1, "b": math.inf}) == {}
@@ -163,14 +163,14 @@ def test_outcomes() -> None:
     [(None, 0), ([], 0), ([1, [2, 3]], 2), ((1,), 1), (7, 1), ("abc", 1), ({"a": [1, 2], "b": None, "": [4]}, 3)],
 )
 def test_counting_inputs(inputs: Any, count: int) -> None:
-    """A list by its length, a table by its roles, anything else is one."""
+    """A list counts by its length, a table by its roles, any other value as one."""
     assert count_inputs(inputs, by_role=True) == count
     if isinstance(inputs, dict):
         assert count_inputs(inputs, by_role=False) == 1
 
 
 def test_tapes_in_any_condition() -> None:
-    """Cut anywhere, with any byte changed, or no tape: there is a Run that says so, and never an exception."""
+    """Truncated files, files with a changed byte and other files give a Run with that status, never an exception."""
     tape = recorded("one", "heaps.toml --player left=push --keyframe-interval 10")
     whole = tape.read_bytes()
     assert examine(tape).status == "intact"
@@ -189,7 +189,7 @@ def test_tapes_in_any_condition() -> None:
 
 
 def test_damaged_frames_are_found_by_reading() -> None:
-    """What the index hides at a glance shows when the inputs are read."""
+    """Damage that headers and index do not show is found when the inputs are read."""
     tape = recorded("one", "heaps.toml --player left=push --ticks 400")
     whole = tape.read_bytes()
     for place in range(1000, len(whole), 500):
@@ -199,8 +199,8 @@ def test_damaged_frames_are_found_by_reading() -> None:
     pytest.fail("no damage was found only by reading")
 
 
-def test_words_of_other_people() -> None:
-    """META may hold anything: numbers no database takes, names that are no text, tables where text is expected."""
+def test_any_values_in_meta() -> None:
+    """META may hold any value: numbers beyond the database, names that are not text, tables instead of text."""
     notes = {"players": {"a": 3, 4: "b", "c": "d"}, "ticks": 2**64 - 1, "scenario": [1], "source": {"x": 1}}
     with Recorder("odd.tape", Walkers(), notes={**notes, "inputs": None}) as tape:
         tape.step(None)
@@ -213,7 +213,7 @@ def test_words_of_other_people() -> None:
 
 
 def test_another_version_of_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last state cannot be made, and its agents are not asked for: what the tape notes is all there is."""
+    """Neither the last state nor the agents are available: the description has only the notes of the tape."""
     import attrs
 
     tape = recorded("one", "heaps.toml --player left=push")

@@ -1,4 +1,4 @@
-"""Listing: filters, orders, statistics, pictures, tapes of other origin, damage; mistakes one by one."""
+"""Listing: filters, orders, statistics, pictures, tapes of other origins, damage, mistakes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def corpus(
     tmp_path_factory: pytest.TempPathFactory,
     capsys: pytest.CaptureFixture[str],
 ) -> Path:
-    """Runs of two scenarios: in one of them some end before the last tick."""
+    """Runs of two scenarios; in one of them some runs end before the last tick."""
     change("short", full=60, gift_every=2, ticks=35)
     lines = [
         "heaps.toml --seeds 0..1 --player left=push,random --player right=random,idle",
@@ -79,7 +79,7 @@ FILTERS: dict[str, Callable[[Run], Any]] = {
 @pytest.mark.parametrize("line", FILTERS)
 @pytest.mark.parametrize("index", ["believed", "gone"])
 def test_filters(line: str, index: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Against the same asked of all runs; with an index and without."""
+    """Each filter is compared with a filter over all runs, with and without an index."""
     wanted = [str(one.path) for one in Corpus.open(RUNS) if FILTERS[line](one)]
     if index == "gone":
         (corpus / "index.sqlite").unlink()
@@ -89,7 +89,7 @@ def test_filters(line: str, index: str, corpus: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_line_for_each_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """What it is, who played, how it ended, what it is worth, its size, its state."""
+    """A line has scenario, players, end, quality, size and status of the run."""
     lines = ls("--seed 0 --scenario heaps", capsys).splitlines()
     assert lines[0].startswith("runs: 4 runs, 160 ticks, ")
     assert lines[1].split() == [
@@ -117,7 +117,7 @@ def test_a_line_for_each_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("key", ["seed", "ticks", "bytes", "finished", "inputs", "quality"])
 def test_order(key: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """By a key, either way round; the same runs in any order."""
+    """Runs are sorted by a key, ascending or descending; no run is lost."""
     tiers = ("unrated", "idle", "random", "scripted", "human")
 
     def value(one: Run) -> Any:
@@ -133,7 +133,7 @@ def test_order(key: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything that is known of each run."""
+    """The JSON output has all facts of each run."""
     found = json.loads(ls("--json --seed 3", capsys))
     assert found["folder"] == "runs"
     assert [one["path"] for one in found["runs"]] == [str(one.path) for one in Corpus.open(RUNS).select(seeds=[3])]
@@ -144,7 +144,7 @@ def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_statistics(capsys: pytest.CaptureFixture[str]) -> None:
-    """Counted once more by hand."""
+    """The statistics equal counts by hand."""
     runs = list(Corpus.open(RUNS))
     found = json.loads(ls("--stats --json", capsys))["statistics"]
     assert (found["runs"], found["ticks"]) == (32, sum(one.ticks or 0 for one in runs))
@@ -180,14 +180,14 @@ def test_statistics(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("line", ["--world meadow", "--stats --json"])
 def test_a_picture(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also of nothing."""
+    """A picture is drawn for any selection, including an empty one."""
     said = ls(f"{line} --plot drawn.png", capsys)
     assert Path("drawn.png").read_bytes().startswith(b"\x89PNG")
     assert "drawn.png" in said
 
 
 def test_the_picture_shows_the_numbers() -> None:
-    """Bars are as long as the shares, and as high as the counts."""
+    """The lengths and heights of the bars equal shares and counts."""
     from replayer.commands.ls_plot import draw_corpus
 
     runs = Corpus.open(RUNS).runs
@@ -202,7 +202,7 @@ def test_the_picture_shows_the_numbers() -> None:
 
 
 def test_tapes_of_other_origin(capsys: pytest.CaptureFixture[str]) -> None:
-    """They are copied, with all of their files, into the folder and the index; a rebuilt index has them, too."""
+    """Added tapes are copied with all of their files and indexed; a rebuilt index has them, too."""
     line = "run heaps.toml --seed 70 --player left=push -q -o other.tape --split 1kB --ticks 300 --keyframe-interval 20"
     assert run(recorder.commands.main.main, line) == 0
     files = sorted(Path().glob("other.tape*"))
@@ -222,19 +222,21 @@ def test_tapes_of_other_origin(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     ls("--rebuild -j 1", capsys)
     assert rows(RUNS) == before
-    ls("--add runs/other.tape -j 1", capsys)  # It is there.
+    ls("--add runs/other.tape -j 1", capsys)  # It exists already.
     assert rows(RUNS) == before
-    assert generate("heaps.toml --seeds 70 --ticks 40 --player left=push -j 1") == 0  # It is in nobody's way.
+    assert (
+        generate("heaps.toml --seeds 70 --ticks 40 --player left=push -j 1") == 0
+    )  # The added tape does not disturb it.
 
     Path("other.tape").write_bytes(b"another one")
     capsys.readouterr()
     assert run(replayer.commands.main.main, "ls runs --add other.tape --paths") == 2
-    assert_one_line(capsys.readouterr(), "error: runs/other.tape: exists already: give the tape another name")
+    assert_one_line(capsys.readouterr(), "error: runs/other.tape: exists already: rename the tape")
     assert rows(RUNS)["runs"][-1][0] == before["runs"][-1][0]
 
 
 def test_a_tape_that_is_being_recorded_is_not_added(capsys: pytest.CaptureFixture[str]) -> None:
-    """Half of it would be copied."""
+    """A copy would be incomplete."""
     from recorder import Recorder
 
     from small_worlds import Walkers
@@ -243,7 +245,7 @@ def test_a_tape_that_is_being_recorded_is_not_added(capsys: pytest.CaptureFixtur
         tape.step(None)
         tape.flush()
         assert run(replayer.commands.main.main, "ls runs --add live.tape --paths") == 2
-        assert_one_line(capsys.readouterr(), "error: live.tape is being recorded: add it when it has ended")
+        assert_one_line(capsys.readouterr(), "error: live.tape is being recorded: add it after its run has ended")
         Path("recordings").mkdir()
         Path("live.tape").rename("recordings/live.tape")
         assert run(replayer.commands.main.main, "ls --paths") == 3
@@ -252,7 +254,7 @@ def test_a_tape_that_is_being_recorded_is_not_added(capsys: pytest.CaptureFixtur
 
 
 def _damage_in_frames(content: bytes) -> bytes:
-    """One byte changed where headers and index do not show it."""
+    """Change one byte where headers and index do not show it."""
     probe = Path("probe.tape")
     for place in range(600, len(content), 20):
         probe.write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
@@ -274,7 +276,7 @@ def _damage_in_frames(content: bytes) -> bytes:
 def test_damaged_tapes(
     damage: Callable[[bytes], bytes], code: int, status: str, options: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are listed with what is wrong with them; the exit code is that of the worst, and the others are not lost."""
+    """They are listed with their damage; the exit code is that of the worst tape; all other tapes are listed, too."""
     path = RUNS / "heaps-seed-0-left=push-right=idle.tape"
     path.write_bytes(damage(path.read_bytes()))
     unknown_winner = options.startswith("--won") and status != "corrupt"
@@ -288,7 +290,7 @@ def test_damaged_tapes(
 
 
 def test_an_api() -> None:
-    """A corpus is iterated over, and chosen from."""
+    """A corpus can be iterated over and selected from."""
     found = Corpus.open("runs")
     assert len(found) == 32
     short = found.select(scenario="short", won="left")
@@ -302,19 +304,19 @@ MISTAKES = {
     "ls nowhere": "there is no folder nowhere; make one with: record generate … -o nowhere",
     "ls": "there is no folder recordings; make one with: record run quiet-meadow",
     "ls heaps.toml": "there is no folder heaps.toml",
-    "ls runs --seed a": "--seed a: a range such as 0..9",
-    "ls runs --seed 9..1": "seed: at least one value was expected",
-    "ls runs --player left=": "--player left=: NAME or NAME=POLICY was expected",
-    "ls runs --player left --player left=push": "--player left=push: left was asked for already",
-    "ls runs --quality good": "--quality good: some of unrated, idle, random, scripted, human were expected",
-    "ls runs --status fine": "--status fine: some of intact, incomplete, corrupt, unreadable were expected",
+    "ls runs --seed a": "--seed a: expected a range such as 0..9",
+    "ls runs --seed 9..1": "seed: expected at least one value",
+    "ls runs --player left=": "--player left=: expected NAME or NAME=POLICY",
+    "ls runs --player left --player left=push": "--player left=push: left was given already",
+    "ls runs --quality good": "--quality good: expected some of unrated, idle, random, scripted, human",
+    "ls runs --status fine": "--status fine: expected some of intact, incomplete, corrupt, unreadable",
     "ls runs --min-ticks -1": "--min-ticks",
     "ls runs --sort age": "--sort",
-    "ls runs --stats --paths": "--paths prints paths and nothing else",
-    "ls runs --plot runs.txt": "runs.txt: a name that ends in .png, .svg, .pdf was expected",
+    "ls runs --stats --paths": "--paths prints only paths",
+    "ls runs --plot runs.txt": "runs.txt: expected a name that ends in .png, .svg, .pdf",
     "ls runs --plot nowhere/a.png": "nowhere/a.png: No such file or directory",
     "ls runs --add nowhere.tape": "nowhere.tape: No such file or directory",
-    "ls runs --add heaps.toml": "heaps.toml: the tapes of a corpus have names that end in .tape",
+    "ls runs --add heaps.toml": "heaps.toml: expected a name that ends in .tape: rename the tape",
     "ls runs --where 'age > 1'": "--where age > 1: no such column: age",
     "ls runs --where '1 = 1; DROP TABLE runs'": 'near ";": syntax error',
     "ls runs --where 'load_extension(1)'": "not authorized",
@@ -326,7 +328,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("line", MISTAKES)
 def test_mistakes(line: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line and exit code 2; tapes and index are as they were."""
+    """Each mistake gives one line and exit code 2; tapes and index are unchanged."""
     before = {path: path.read_bytes() for path in corpus.iterdir()}
     assert run(replayer.commands.main.main, line) == 2
     captured = capsys.readouterr()
@@ -337,7 +339,7 @@ def test_mistakes(line: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_condition_that_never_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    """Is stopped."""
+    """A condition that runs too long is stopped."""
     endless = "(WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r)"
     assert run(replayer.commands.main.main, f"ls runs --paths --where {shlex.quote(endless)}") == 2
     assert_one_line(capsys.readouterr(), "it takes too long")

@@ -1,4 +1,4 @@
-"""Many runs: the same results in the same order for any number of workers, and after one has died."""
+"""Many runs: the same results in the same order for any number of workers, and after the death of one."""
 
 from __future__ import annotations
 
@@ -65,27 +65,27 @@ properties = [{ name = "snails", kind = "always", when = "heads.snail > 4" }]
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """The file of a small meadow."""
+    """Write the file of a small meadow."""
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     return path
 
 
 def jobs_of(tiny: Path, count: int, folder: Path | None = None) -> list[Job]:
-    """Runs with seeds from 0."""
+    """Make jobs with seeds from 0."""
     if folder is not None:
         folder.mkdir(exist_ok=True)
     return sweep_jobs(load_scenario(str(tiny)), [Axis("seed", tuple(range(count)))], folder)
 
 
 def without_place(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Records as plain data, without what depends on where and how often they ran."""
+    """Return records as plain data, without tape paths and attempts."""
     return [attrs.asdict(attrs.evolve(record, tape=None, attempts=1)) for record in records]
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path, count: int) -> None:
-    """Many runs, on 1, 2 and 4 workers, in this process's threads, and one by one by hand."""
+    """The records are the same on 1, 2 and 4 workers, in threads of this process, and one by one."""
     truth = [run_job(job) for job in jobs_of(tiny, count)]
     assert [record.index for record in truth] == list(range(count))
     assert [dict(record.bindings) for record in truth] == [{"seed": seed} for seed in range(count)]
@@ -102,7 +102,7 @@ def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path, count
 
 
 def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
-    """Its job is run again; if that kills the worker, too, the job is named, and the others come to the same."""
+    """Its job runs again; if it kills the worker again, its record has the error; the other records are unchanged."""
     jobs = jobs_of(tiny, 5, tmp_path / "tapes")
     truth = without_place([run_job(job) for job in jobs_of(tiny, 5)])
 
@@ -111,36 +111,36 @@ def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
     assert found[3].attempts == 2
 
     dead = run_many(jobs_of(tiny, 5), workers=2, work=always_dies)
-    assert dead[3].error == "its worker died 2 times, the last time with nothing else to do"
+    assert dead[3].error == "its worker died 2 times, the last time while running no other job"
     assert without_place([*dead[:3], *dead[4:]]) == [*truth[:3], *truth[4:]]
 
 
-def test_a_tape_that_was_begun_when_a_worker_died(tiny: Path, tmp_path: Path) -> None:
-    """What its run had written goes, and it alone is run again; others' files stay."""
+def test_a_partial_tape_of_a_dead_worker(tiny: Path, tmp_path: Path) -> None:
+    """A partial tape of the dead worker's run is deleted and only that run repeated; files of other programs stay."""
     jobs = jobs_of(tiny, 3, tmp_path / "tapes")
     assert jobs[2].tape is not None
-    jobs[2].tape.write_text("somebody's")
+    jobs[2].tape.write_text("foreign")
     found = run_many(jobs, workers=2, work=dies_with_a_begun_tape)
 
     assert without_place(found[:2]) == without_place([run_job(job) for job in jobs_of(tiny, 2)])
     assert [record.attempts for record in found] == [1, 2, 1]
     assert found[2].error is not None
     assert found[2].error.startswith("FileExistsError")
-    assert jobs[2].tape.read_text() == "somebody's"
+    assert jobs[2].tape.read_text() == "foreign"
 
 
 def test_a_run_that_fails_does_not_end_the_others(tiny: Path) -> None:
-    """A job whose world cannot be made has an error; the others have not."""
+    """A job whose world cannot be made has an error; the others have none."""
     jobs = jobs_of(tiny, 3)
     jobs[1] = attrs.evolve(jobs[1], config={**jobs[1].config, "flora": []})
     records = run_many(jobs, workers=1)
 
-    assert records[1].error == "ConfigError: flora: 1 to 16 species were expected, found 0"
+    assert records[1].error == "ConfigError: flora: expected 1 to 16 species, got 0"
     assert [record.error for record in (records[0], records[2])] == [None, None]
 
 
-def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
-    """What has finished is not run again, a line that a kill left half written does not count, other jobs are refused."""
+def test_a_batch_is_continued(tiny: Path, tmp_path: Path) -> None:
+    """Finished runs are not repeated, a half-written line does not count, different jobs are refused."""
     folder = tmp_path / "runs"
     jobs = sweep_jobs(load_scenario(str(tiny)), [Axis("seed", (0, 1, 2, 3))], folder)
     ran: list[int] = []
@@ -169,12 +169,12 @@ def test_a_batch_goes_on_where_it_was(tiny: Path, tmp_path: Path) -> None:
         sweep_jobs(load_scenario(str(tiny)), [Axis("seed", (0, 1, 2, 3))], folder, ticks=13),
         jobs[:3],
     ):
-        with pytest.raises(ValueError, match="holds another batch"):
+        with pytest.raises(ValueError, match="holds a different batch"):
             run_batch(other, folder, workers=1, work=work)
 
 
-def test_a_species_that_was_never_there(tiny: Path) -> None:
-    """It has not died out at tick 0, and is in no survival curve; one that does die out is."""
+def test_a_species_that_never_lived(tiny: Path) -> None:
+    """It is not extinct at tick 0 and has no survival curve; a species that dies out has one."""
     slug = '[[herbivores]]\nname = "slug"\nconsumption_rate = 1\nupkeep = 0.5\nenergy_min = 2\n[[plants]]'
     tiny.write_text(TINY.replace("diet = [[true]]", "diet = [[true], [true]]").replace("[[plants]]", slug, 1))
     (record,) = run_many(jobs_of(tiny, 1), workers=1)
@@ -188,16 +188,16 @@ def test_a_species_that_was_never_there(tiny: Path) -> None:
 
 
 def test_axes_that_do_nothing(tiny: Path) -> None:
-    """Each is refused by its path, and one that does something is not."""
+    """Each is refused with its path; an effective axis is accepted."""
     plain = load_scenario(str(tiny))
     stepped = attrs.evolve(plain, provocation={**(plain.provocation or {}), "steps": 4})
     assert [job.ticks for job in sweep_jobs(plain, [read_axis("ticks=2,3")], None)] == [2, 3]
     assert [job.ticks for job in sweep_jobs(stepped, [read_axis("scenario.steps=2,3")], None)] == [1, 2]
     for loaded, axes, ticks, text in (
-        (stepped, ["ticks=5,10"], None, "ticks: how long this scenario runs is said by scenario.steps"),
-        (plain, ["scenario.steps=3,4", "ticks=5"], None, "ticks: how long this scenario runs is said by"),
-        (plain, ["ticks=5,10"], 7, "ticks: how long the runs are is given already: 7 ticks"),
-        (stepped, ["scenario.steps=5,10"], 7, "scenario.steps: how long the runs are is given already"),
+        (stepped, ["ticks=5,10"], None, "ticks: scenario.steps sets the length of this scenario"),
+        (plain, ["scenario.steps=3,4", "ticks=5"], None, "ticks: scenario.steps sets the length of this scenario"),
+        (plain, ["ticks=5,10"], 7, "ticks: the length of the runs is already set: 7 ticks"),
+        (stepped, ["scenario.steps=5,10"], 7, "scenario.steps: the length of the runs is already set"),
         (plain, ["world=meadow,choreography"], None, "world: a sweep is of one world"),
         (plain, ["seed=1..2", "name=a,b"], None, "name: 'a' and 'b' give the same run"),
         (plain, ["scenario.name=a,b"], None, "scenario.name: 'a' and 'b' give the same run"),
@@ -209,13 +209,13 @@ def test_axes_that_do_nothing(tiny: Path) -> None:
 
 @pytest.mark.parametrize("seeds", ["0,abc", "0,-1", "0,", "0,1.5", "0,true", "3,9223372036854775808,5"])
 def test_all_seeds_are_checked(tiny: Path, seeds: str) -> None:
-    """Not only the first."""
+    """All seeds are checked, not only the first."""
     with pytest.raises(ConfigError, match="seed: expected an integer from 0"):
         sweep_jobs(load_scenario(str(tiny)), [read_axis(f"seed={seeds}")], None)
 
 
 def test_axes_in_order(tiny: Path) -> None:
-    """All combinations, the last axis turning fastest; a new key is set, a wrong place or value names the path."""
+    """All combinations; the last axis varies fastest; a new key is set; an error names the path."""
     loaded = load_scenario(str(tiny))
     axes = [read_axis("scenario.network.loss=0,0.5"), read_axis("seed=7..8")]
     with pytest.raises(ConfigError, match=r"scenario.network.loss: there is no scenario.network in the scenario"):
@@ -243,7 +243,7 @@ def test_axes_in_order(tiny: Path) -> None:
     ],
 )
 def test_axes_as_text(text: str, path: str, values: tuple[Any, ...]) -> None:
-    """Ranges and lists."""
+    """An axis is a range or a list."""
     assert read_axis(text) == Axis(path, values)
 
 
@@ -252,13 +252,13 @@ def test_axes_as_text(text: str, path: str, values: tuple[Any, ...]) -> None:
     ["seed", "seed=", "=1", "a..b=1", "a[x]=1", "seed=3..1", "seed=0..100000", "seed=1,1", "a=1,1.0", "a=[1],[1]"],
 )
 def test_axes_that_are_none(text: str) -> None:
-    """They name what was expected."""
+    """The error states the expected form."""
     with pytest.raises(ConfigError, match="expected"):
         read_axis(text)
 
 
 def test_set_parameter() -> None:
-    """In tables and lists, at any depth."""
+    """Values are set in tables and lists, at any depth."""
     plain: dict[str, Any] = {"a": {"b": [{"c": 1}, {"c": 2}]}}
     set_parameter(plain, "a.b[1].c", 5)
     set_parameter(plain, "a.d", [1])
@@ -270,7 +270,7 @@ def test_set_parameter() -> None:
 
 
 def test_comparing_sweeps() -> None:
-    """By index; what only one has counts as changed."""
+    """Runs are compared by index; a run in only one sweep counts as changed."""
     one = [RunRecord(i, "x", {"seed": i}, final_hash="aa", productive=4) for i in range(4)]
     other = [
         one[0],
@@ -288,7 +288,7 @@ def test_comparing_sweeps() -> None:
 
 
 def test_how_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as asked for, one where CI is set, else one a processor."""
+    """As many as requested, one if CI is set, else one per processor."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
     monkeypatch.delenv("CI", raising=False)
     assert (worker_count(5), worker_count()) == (5, 3)
@@ -297,7 +297,7 @@ def test_how_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_host(tmp_path: Path) -> None:
-    """All scenarios of another project, in processes, with its own rule; a scenario that it lacks is named."""
+    """All scenarios of another project run in processes, with its additional rule; an unknown scenario is refused."""
     found = run_harness("batch_work:Rings", workers=2, tapes=tmp_path / "tapes")
 
     assert [one.record.name for one in found] == ["plain", "slow", "short"]
@@ -308,12 +308,12 @@ def test_a_host(tmp_path: Path) -> None:
     assert sorted(tapes_in(tmp_path / "tapes")) == ["plain.tape", "short.tape", "slow.tape"]
     with pytest.raises(ValueError, match="has no scenario fast; scenarios: plain, slow, short"):
         run_harness("batch_work:Rings", names=["fast"])
-    with pytest.raises(TypeError, match="makes no HostAdapter"):
+    with pytest.raises(TypeError, match="expected a HostAdapter"):
         run_harness("batch_work:Path")
 
 
 def test_a_foreign_scenario_has_no_job(tmp_path: Path) -> None:
-    """Without a registered world a worker could not make it."""
+    """A worker cannot make a simulation without a registered world."""
     path = tmp_path / "foreign.toml"
     path.write_text("[scenario]\nsteps = 3\n")
     with pytest.raises(ValueError, match="foreign: runs in processes need a registered world"):

@@ -1,4 +1,4 @@
-"""The folder of a batch: what is somebody else's stays and is said, what counts as finished is of the very same job."""
+"""The folder of a batch: foreign files stay and are reported; only runs of the same job count as finished."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CONFIG = {"world": "meadow", "seed": 1}
 
 
 def job(index: int, folder: Path | None, **more: Any) -> Job:
-    """A job of no scenario that could be run; its tape lies in folder."""
+    """Make a job that cannot run, with its tape in folder."""
     given = {"scenario": {}, "ticks": 5, "bindings": {"seed": index}, **more}
     made = Job(index, "x", "meadow", CONFIG, **given)
     return attrs.evolve(made, tape=folder / f"{made.run_name}.tape" if folder is not None else None)
 
 
 def done(one: Job) -> RunRecord:
-    """As if the job had run."""
+    """Make the record that the job would have."""
     if one.tape is not None:
         assert not one.tape.exists()
         one.tape.write_text(f"tape {one.index}")
@@ -36,7 +36,7 @@ def done(one: Job) -> RunRecord:
 
 
 def run(jobs: list[Job], folder: Path) -> list[int]:
-    """Run jobs; the indices of those that ran."""
+    """Run jobs; return the indices of those that ran."""
     ran: list[int] = []
 
     def work(one: Job) -> RunRecord:
@@ -51,18 +51,18 @@ def run(jobs: list[Job], folder: Path) -> list[int]:
     "name",
     ["run-00001.tape", "run-00001.tape.journal", "run-00001.tape.2", MANIFEST_NAME, "survival.png"],
 )
-def test_files_that_were_there_before(tmp_path: Path, name: str) -> None:
+def test_existing_files(tmp_path: Path, name: str) -> None:
     """They are refused by name, and nothing is written."""
     (tmp_path / name).write_text("mine")
     (tmp_path / "run-00001.tape.notes").write_text("mine, too")
     before = files(tmp_path)
-    with pytest.raises(ValueError, match=f"{name} is there already, and no batch has made it here"):
+    with pytest.raises(ValueError, match=f"{name} exists already, and no batch made it"):
         run([job(index, tmp_path) for index in range(2)], tmp_path)
     assert files(tmp_path) == before
 
 
-def test_files_beside_a_batch(tmp_path: Path) -> None:
-    """What only begins as a tape's name stays; a run more than a batch has begun with does not take a tape's place."""
+def test_files_next_to_a_batch(tmp_path: Path) -> None:
+    """Files whose names only start like a tape's stay; an additional run does not overwrite an existing file."""
     notes = tmp_path / "run-00001.tape.notes"
     notes.write_text("mine")
     jobs = [job(index, tmp_path) for index in range(4)]
@@ -71,7 +71,7 @@ def test_files_beside_a_batch(tmp_path: Path) -> None:
     lines.write_text("".join(lines.read_text().splitlines(keepends=True)[:2]))
     assert run(jobs[:2], tmp_path) == [1]
     (tmp_path / "run-00003.tape").write_text("mine")
-    with pytest.raises(ValueError, match=r"run-00003\.tape is there already"):
+    with pytest.raises(ValueError, match=r"run-00003\.tape exists already"):
         run(jobs, tmp_path)
     assert (tmp_path / "run-00003.tape").read_text() == notes.read_text() == "mine"
     (tmp_path / "run-00003.tape").unlink()
@@ -79,7 +79,7 @@ def test_files_beside_a_batch(tmp_path: Path) -> None:
 
 
 def test_a_kill_before_the_first_has_finished(tmp_path: Path) -> None:
-    """What was begun is begun again."""
+    """Runs in progress start again."""
 
     def killed(one: Job) -> RunRecord:
         assert one.tape is not None
@@ -97,34 +97,34 @@ def test_a_kill_before_the_first_has_finished(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "what"),
     [
-        (lambda one: attrs.evolve(one, players={"snail": "greedy"}), "other players"),
-        (lambda one: attrs.evolve(one, tape=None), "a tape where none is asked for"),
-        (lambda one: attrs.evolve(one, ticks=6), "other ticks"),
-        (lambda one: attrs.evolve(one, bindings={"seed": 7}), "other parameters"),
-        (lambda one: attrs.evolve(one, config={**CONFIG, "seed": 2}), "another scenario"),
-        (lambda one: attrs.evolve(one, scenario={"network": {"loss": 1}}), "another scenario"),
-        (lambda one: attrs.evolve(one, scenario={"checkpoint_interval": 2}), "another checkpoint interval"),
-        (lambda one: attrs.evolve(one, name="y"), "another name"),
+        (lambda one: attrs.evolve(one, players={"snail": "greedy"}), "different players"),
+        (lambda one: attrs.evolve(one, tape=None), "a tape that was not requested"),
+        (lambda one: attrs.evolve(one, ticks=6), "different ticks"),
+        (lambda one: attrs.evolve(one, bindings={"seed": 7}), "different parameters"),
+        (lambda one: attrs.evolve(one, config={**CONFIG, "seed": 2}), "a different scenario"),
+        (lambda one: attrs.evolve(one, scenario={"network": {"loss": 1}}), "a different scenario"),
+        (lambda one: attrs.evolve(one, scenario={"checkpoint_interval": 2}), "a different checkpoint interval"),
+        (lambda one: attrs.evolve(one, name="y"), "a different name"),
     ],
 )
-def test_another_job_is_not_done(tmp_path: Path, other: Callable[[Job], Job], what: str) -> None:
-    """Whatever it is in which it is another one, even if the one that ran has failed; the same one is done."""
+def test_a_different_job_is_not_finished(tmp_path: Path, other: Callable[[Job], Job], what: str) -> None:
+    """A job with any difference is refused, even if the earlier run failed; the same job counts as finished."""
     jobs = [job(0, tmp_path), job(1, tmp_path)]
     assert run(jobs, tmp_path) == [0, 1]
     before = files(tmp_path)
-    with pytest.raises(ValueError, match=f"holds another batch: its run 0 has .*{what}"):
+    with pytest.raises(ValueError, match=f"holds a different batch: its run 0 has .*{what}"):
         run([other(jobs[0]), jobs[1]], tmp_path)
     assert files(tmp_path) == before
     assert run(jobs, tmp_path) == []
     lines = (tmp_path / LINES_NAME).read_text().splitlines(keepends=True)
     failed = {**json.loads(lines[1]), "error": "oh"}
     (tmp_path / LINES_NAME).write_text(lines[0] + json.dumps(failed) + "\n")
-    with pytest.raises(ValueError, match="holds another batch: its run 0"):
+    with pytest.raises(ValueError, match="holds a different batch: its run 0"):
         run([other(jobs[0]), jobs[1]], tmp_path)
 
 
 def test_two_at_once(tmp_path: Path) -> None:
-    """The second is refused, and takes nothing away."""
+    """The second batch is refused and deletes nothing."""
     jobs = [job(0, tmp_path)]
 
     def work(one: Job) -> RunRecord:
@@ -163,21 +163,21 @@ BEGUN = '{"begun": 2}\n'
         BEGUN + "[" * 100_000 + "\n",
     ],
 )
-def test_what_is_no_manifest(tmp_path: Path, content: str) -> None:
-    """One line that names the file, which stays as it is."""
+def test_files_that_are_not_manifests(tmp_path: Path, content: str) -> None:
+    """One line names the file, which stays unchanged."""
     (tmp_path / LINES_NAME).write_text(content, encoding="latin-1")
     before = files(tmp_path)
-    with pytest.raises(ValueError, match=f"{LINES_NAME} is no manifest: line [12] is no") as caught:
-        BatchFolder(tmp_path).look([job(0, tmp_path), job(1, tmp_path)])
+    with pytest.raises(ValueError, match=f"{LINES_NAME} is not a manifest: line [12] is not a") as caught:
+        BatchFolder(tmp_path).inspect([job(0, tmp_path), job(1, tmp_path)])
     assert "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match="is no manifest"):
+    with pytest.raises(ValueError, match="is not a manifest"):
         run([job(0, tmp_path), job(1, tmp_path)], tmp_path)
     assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("half", ["", "{", BEGUN[:-1], BEGUN[:5]])
 def test_half_a_first_line(tmp_path: Path, half: str) -> None:
-    """A kill has left it."""
+    """A kill can leave half of the first line: the batch starts."""
     (tmp_path / LINES_NAME).write_text(half)
     assert run([job(0, tmp_path)], tmp_path) == [0]
     assert (tmp_path / LINES_NAME).read_text().startswith('{"begun": 1}\n{"job": {')
@@ -186,26 +186,26 @@ def test_half_a_first_line(tmp_path: Path, half: str) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("hello", "it is no table of JSON"),
-        ("[]", "it is no table of JSON"),
-        ("[" * 100_000, "it is no table of JSON"),
+        ("hello", "expected a JSON object"),
+        ("[]", "expected a JSON object"),
+        ("[" * 100_000, "expected a JSON object"),
         ("{}", "it has no runs"),
         ('{"runs": {"index": 0}}', "it has no runs"),
-        ('{"runs": [5]}', "run 0: a table was expected"),
-        ('{"runs": [{"index": "0", "name": "x", "bindings": {}}]}', "run 0: 'index': found '0'"),
+        ('{"runs": [5]}', "run 0: expected a table"),
+        ('{"runs": [{"index": "0", "name": "x", "bindings": {}}]}', "run 0: 'index': unexpected value '0'"),
         ('{"runs": [{"index": 0}]}', "run 0: missing 2 required positional arguments"),
         ('{"runs": [{"index": 0, "name": "x", "bindings": {}, "violations": [["p", "3", ""]]}]}', "'violations'"),
     ],
 )
-def test_manifests_that_are_none(tmp_path: Path, content: str, why: str) -> None:
-    """They are named, and why."""
+def test_invalid_manifests(tmp_path: Path, content: str, why: str) -> None:
+    """The error names the file and the reason."""
     (tmp_path / MANIFEST_NAME).write_text(content)
-    with pytest.raises(ValueError, match=f"{MANIFEST_NAME} is no manifest: .*{why}"):
+    with pytest.raises(ValueError, match=f"{MANIFEST_NAME} is not a manifest: .*{why}"):
         read_manifest(tmp_path)
 
 
-def test_a_manifest_that_is_not_there_yet(tmp_path: Path) -> None:
-    """It is said that the batch has not finished."""
+def test_a_manifest_of_an_unfinished_batch(tmp_path: Path) -> None:
+    """The error states that the batch is unfinished."""
     (tmp_path / LINES_NAME).write_text(BEGUN)
-    with pytest.raises(ValueError, match="holds a batch that has not finished"):
+    with pytest.raises(ValueError, match="holds an unfinished batch"):
         read_manifest(tmp_path)

@@ -1,4 +1,4 @@
-"""Runs of scenarios: tapes, checkpoints, going on from them, in this process and in another; the threaded backend."""
+"""Runs of scenarios: tapes, checkpoints, resumes in this process and in a different one; the threaded backend."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PROVOKED: dict[str, Any] = {
 
 
 def rest(result: ScenarioResult, tick: int) -> tuple[Any, ...]:
-    """All that a result says of what comes behind a tick."""
+    """Return the facts of a result about ticks after this one."""
     lists = (
         result.events,
         result.effects,
@@ -71,19 +71,19 @@ def rest(result: ScenarioResult, tick: int) -> tuple[Any, ...]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[ScenarioResult, Path]:
-    """A run of 40 rounds with a checkpoint at each, and where they are."""
+def full_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[ScenarioResult, Path]:
+    """A run of 40 rounds with a checkpoint at each, and the folder of the checkpoints."""
     artifacts = tmp_path_factory.mktemp("artifacts")
     result = run_with_scenario(Ring(), PROVOKED | {"checkpoint_interval": 1}, steps=41, artifacts=artifacts)
     return result, artifacts / "ring"
 
 
-def test_a_run_is_the_same_with_and_without_a_tape(tmp_path: Path, whole: tuple[ScenarioResult, Path]) -> None:
-    """And the tape replays to its states without the scenario being named again."""
+def test_a_run_is_the_same_with_and_without_a_tape(tmp_path: Path, full_run: tuple[ScenarioResult, Path]) -> None:
+    """The tape replays to the same states without an argument for the scenario."""
     taped = run_with_scenario(
         Ring(), PROVOKED, steps=41, tape=tmp_path / "a.tape", settings={"keyframe_interval_ticks": 7}
     )
-    assert rest(taped, -1) == rest(whole[0], -1)
+    assert rest(taped, -1) == rest(full_run[0], -1)
     assert {one.name for one in taped.violations} == {"few", "late"}
     assert taped.checkpoints == ()
     with replayer.open(tmp_path / "a.tape", world=Ring) as timeline:
@@ -92,9 +92,9 @@ def test_a_run_is_the_same_with_and_without_a_tape(tmp_path: Path, whole: tuple[
         assert f"{timeline.state.hash():016x}" == taped.final_hash
 
 
-def test_going_on_from_every_checkpoint(tmp_path: Path, whole: tuple[ScenarioResult, Path]) -> None:
-    """The rest is that of the whole run, whichever one it is; step numbers go on, and so does the tape."""
-    result, folder = whole
+def test_resuming_from_every_checkpoint(tmp_path: Path, full_run: tuple[ScenarioResult, Path]) -> None:
+    """From every checkpoint the rest equals that of the complete run; step numbers and tape continue."""
+    result, folder = full_run
     found = discover_checkpoints(folder)
     assert [one.tick for one in found.checkpoints] == list(range(40, 0, -1))
     assert (found.ignored, result.checkpoint_error) == ({}, None)
@@ -121,9 +121,9 @@ print(json.dumps([result.final_hash, result.event_counts, [[v.name, v.tick] for 
 """
 
 
-def test_going_on_in_another_process(whole: tuple[ScenarioResult, Path]) -> None:
-    """With another hash seed of Python's."""
-    result, folder = whole
+def test_resuming_in_a_different_process(full_run: tuple[ScenarioResult, Path]) -> None:
+    """The process has a different hash seed."""
+    result, folder = full_run
     tests = str(SUPPORT)
     for seed in ("1", "77"):
         arguments = [tests, json.dumps(PROVOKED), str(folder / "checkpoint_2.tape")]
@@ -144,7 +144,7 @@ def test_going_on_in_another_process(whole: tuple[ScenarioResult, Path]) -> None
 @given(seed=st.integers(0, 1 << 32), tick=st.integers(0, 20), other=st.integers(0, 20))
 @settings(max_examples=25, deadline=None)
 def test_a_checkpoint_of_any_run(seed: int, tick: int, other: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Put into a fresh simulation or a used one, it is the state of its tick, and the rest is the same."""
+    """Restored into a fresh or used simulation, it gives the state of its tick, and the same rest."""
     plain = PROVOKED | {"seed": seed}
     one = staged(plain, Ring())
     for _ in range(tick):
@@ -160,21 +160,23 @@ def test_a_checkpoint_of_any_run(seed: int, tick: int, other: int, tmp_path_fact
         assert (one.state.hash(), list(one.events())) == (used.state.hash(), list(used.events()))
 
 
-def test_a_checkpoint_of_another_scenario_is_refused(whole: tuple[ScenarioResult, Path]) -> None:
-    """By its hash, which is in the message; another name is not another scenario."""
-    folder = whole[1]
+def test_a_checkpoint_of_a_different_scenario_is_refused(full_run: tuple[ScenarioResult, Path]) -> None:
+    """The message has its hash; a different name alone is not a different scenario."""
+    folder = full_run[1]
     path = folder / "checkpoint_5.tape"
-    with pytest.raises(ValueError, match=r"checkpoint_5.tape is of another scenario: its hash is [0-9a-f]{16}"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint_5.tape belongs to a different scenario: expected the hash [0-9a-f]{16}"
+    ):
         run_with_scenario(Ring(), PROVOKED | {"seed": 4}, steps=41, start=path)
     run_with_scenario(Ring(), PROVOKED | {"name": "other"}, steps=7, start=path)
-    with pytest.raises(ValueError, match="the checkpoint is of tick 5, behind the last one, 3"):
+    with pytest.raises(ValueError, match="the checkpoint is of tick 5, after the last tick, 3"):
         run_with_scenario(Ring(), PROVOKED, steps=4, start=path)
 
 
-def test_discovery(tmp_path: Path, whole: tuple[ScenarioResult, Path]) -> None:
-    """Newest first, each state once, from the folder and the history; what is empty, damaged or gone is told."""
+def test_discovery(tmp_path: Path, full_run: tuple[ScenarioResult, Path]) -> None:
+    """Newest first, each state once, from folder and history; empty, damaged and missing files are reported."""
     (tmp_path / "a").mkdir()
-    source = {tick: (whole[1] / f"checkpoint_{tick}.tape").read_bytes() for tick in (3, 12, 30)}
+    source = {tick: (full_run[1] / f"checkpoint_{tick}.tape").read_bytes() for tick in (3, 12, 30)}
     for tick, data in source.items():
         (tmp_path / "a" / f"checkpoint_{tick}.tape").write_bytes(data)
     (tmp_path / "a" / "checkpoint_12-2.tape").write_bytes(source[12])
@@ -185,8 +187,8 @@ def test_discovery(tmp_path: Path, whole: tuple[ScenarioResult, Path]) -> None:
     damaged[full.offset + 72 + 40] ^= 1
     (tmp_path / "a" / "checkpoint_9.tape").write_bytes(damaged)
     (tmp_path / "a" / "notes.txt").write_text("mine")
-    gone = discover_checkpoints(whole[1]).checkpoints[0].__class__(tmp_path / "gone.tape", 1, "", "")
-    history = [gone, discover_checkpoints(whole[1]).checkpoints[10]]
+    gone = discover_checkpoints(full_run[1]).checkpoints[0].__class__(tmp_path / "gone.tape", 1, "", "")
+    history = [gone, discover_checkpoints(full_run[1]).checkpoints[10]]
     found = discover_checkpoints(tmp_path / "a", history)
 
     assert [one.tick for one in found.checkpoints] == [30, 12, 3]
@@ -201,7 +203,7 @@ def test_discovery(tmp_path: Path, whole: tuple[ScenarioResult, Path]) -> None:
 
 
 def test_a_checkpoint_that_cannot_be_written_fails_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a folder that is a file, nor what cannot be encoded, nor a failing disk; the result says why."""
+    """A file instead of a folder, values that cannot be encoded, a failing disk: the result has the reason."""
     (tmp_path / "ring").write_text("in the way")
     plain = PROVOKED | {"checkpoint_interval": 5}
     result = run_with_scenario(Ring(), plain, steps=21, artifacts=tmp_path)
@@ -218,8 +220,8 @@ def test_a_checkpoint_that_cannot_be_written_fails_no_run(tmp_path: Path, monkey
     assert list((tmp_path / "b" / "ring").iterdir()) == []
 
 
-def test_a_checkpoint_is_never_written_over(tmp_path: Path) -> None:
-    """The same state is kept as it is; another one of the same tick gets another name."""
+def test_a_checkpoint_is_never_overwritten(tmp_path: Path) -> None:
+    """The file of the same state is kept; a different state of the same tick gets a different name."""
     one, other = (staged(PROVOKED, Ring()) for _ in range(2))
     one.step(None)
     other.step(None)
@@ -238,7 +240,7 @@ def test_a_checkpoint_is_never_written_over(tmp_path: Path) -> None:
 
 
 def test_a_world_that_raises_ends_the_run() -> None:
-    """What it raised is in the result, with all that came before, and the fallback sample."""
+    """The result has the exception, all earlier facts, and the fallback sample."""
 
     class Falls(Ring):
         def step(self, inputs: Any) -> None:
@@ -253,18 +255,18 @@ def test_a_world_that_raises_ends_the_run() -> None:
 
 
 def test_a_scenario_that_ships(tmp_path: Path) -> None:
-    """By name, with players, for as many samples as asked for."""
+    """A shipped scenario runs by name, with players and the requested number of samples."""
     result = run("arms-race", steps=6, players={"caterpillar": "random"}, tape=tmp_path / "a.tape")
     assert (result.final_tick, result.error, result.violations) == (5, None, ())
     assert [one.step for one in result.trace.samples if one.role == "beetle"] == [0, 1, 2, 3, 4, 5]
     with replayer.open(tmp_path / "a.tape") as timeline:
         assert timeline.verify().ok
-    with pytest.raises(ConfigError, match="steps: at least 1 was expected, found 0"):
+    with pytest.raises(ConfigError, match="steps: expected at least 1, got 0"):
         run("arms-race", steps=0)
 
 
 @pytest.mark.parametrize(("rounds", "roles", "passed"), [(40, "abc", True), (41, "abc", False), (1, "abcd", False)])
 def test_contracts(rounds: int, roles: str, passed: bool) -> None:  # noqa: FBT001
-    """Rounds and roles as expected, counts that agree."""
+    """The pass criteria check rounds, roles and counts."""
     result = run_with_scenario(Ring(), {key: value for key, value in PROVOKED.items() if key != "properties"}, steps=41)
     assert check_contracts(result, minimum_rounds=rounds, expected_roles=list(roles)).passed is passed

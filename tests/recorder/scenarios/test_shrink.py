@@ -1,4 +1,4 @@
-"""Smaller scenarios that violate the same property: what is left is what it takes, against trying every part by hand."""
+"""Minimised scenarios that violate the same property: the result is compared with a trial of every part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim.scenario.scenario_file import load_scenario
 
 
 def trial(scenario: dict[str, Any], ticks: int) -> Violation | None:
-    """Whether more than four messages are under way."""
+    """Return True if more than four messages are in flight."""
     result = run_with_scenario(Ring(), scenario, steps=ticks + 1)
     return next((one for one in result.violations if one.name == "few"), None)
 
@@ -41,8 +41,8 @@ def provoked() -> dict[str, Any]:
     }
 
 
-def test_what_is_left_is_what_it_takes(provoked: dict[str, Any]) -> None:
-    """Nothing else; without any one part more it holds; budgets and steps are as small as can be."""
+def test_the_result_is_minimal(provoked: dict[str, Any]) -> None:
+    """Without any one part the property holds; budgets and steps are as small as possible."""
     violation = trial(provoked, 40)
     assert violation is not None
     found = minimise(provoked, violation, trial, budget_s=60)
@@ -62,7 +62,7 @@ def test_what_is_left_is_what_it_takes(provoked: dict[str, Any]) -> None:
 
 
 def test_time_that_is_over(provoked: dict[str, Any]) -> None:
-    """Without time, nothing is tried, and nothing is claimed."""
+    """Without time, nothing is tried, and the result is not called minimal."""
     violation = trial(provoked, 40)
     assert violation is not None
     found = minimise(provoked, violation, trial, budget_s=-1)
@@ -71,7 +71,7 @@ def test_time_that_is_over(provoked: dict[str, Any]) -> None:
 
 
 def test_it_is_written_as_a_scenario(tmp_path: Path, provoked: dict[str, Any]) -> None:
-    """A file that can be run; one that is there stays."""
+    """The file can be run; an existing file is not overwritten."""
     path = tmp_path / "small.toml"
     found = Minimised(provoked, Violation("few", 9, "text"), 1, is_minimal=True)
     write_minimised(path, found, None)

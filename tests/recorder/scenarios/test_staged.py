@@ -1,4 +1,4 @@
-"""Scenarios that are around a simulation already when its tape is opened; foreign worlds on the threaded backend."""
+"""Simulations that are already wrapped in a scenario when a tape is opened; user-defined worlds on the threaded backend."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OTHERS = [
 
 
 def record(path: Path, simulation: Any) -> None:
-    """Eight ticks."""
+    """Record eight ticks."""
     with recorder.Recorder(path, simulation) as tape:
         for _ in range(8):
             tape.step(None)
 
 
 def test_the_scenario_that_was_recorded(tmp_path: Path) -> None:
-    """Around the simulation at hand already, it is as good as none there; what makes no other run may differ."""
+    """A wrapped simulation replays like an unwrapped one; keys without effect on the run may differ."""
     path = tmp_path / "a.tape"
     record(path, staged(PLAIN, Ring()))
     for make in (Ring, lambda: staged(PLAIN, Ring()), lambda: staged(PLAIN | {"name": "x", "steps": 9}, Ring())):
@@ -44,7 +44,7 @@ def test_the_scenario_that_was_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plain", OTHERS, ids=["seed", "network", "roles"])
 def test_another_scenario_than_was_recorded(tmp_path: Path, plain: dict[str, Any]) -> None:
-    """It is named before anything is replayed, with both hashes; nothing is written."""
+    """The error names both hashes before any replay; nothing is written."""
     path = tmp_path / "a.tape"
     record(path, staged(PLAIN, Ring()))
     before = path.read_bytes()
@@ -60,7 +60,7 @@ def test_another_scenario_than_was_recorded(tmp_path: Path, plain: dict[str, Any
 
 
 def test_a_scenario_where_none_was_recorded(tmp_path: Path) -> None:
-    """And an empty scenario is one, which a tape tells, so that the simulation alone is enough to open it."""
+    """An empty scenario is recorded as one, so the simulation alone is enough to open its tape."""
     record(tmp_path / "none.tape", Ring())
     line = "expected a simulation without a scenario, as recorded, got one with the scenario rain"
     with (
@@ -79,7 +79,7 @@ def test_a_scenario_where_none_was_recorded(tmp_path: Path) -> None:
 
 
 class RacedRing(SavedRing):
-    """In the save/load form; advances its roles in the order in which they came in, and notes it."""
+    """A world with save and load that advances its roles in the order of its inputs, and notes the order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ THREADED = {"name": "race", "execution": {"backend": "threaded", "worker_threads
 
 @pytest.mark.parametrize("roles", [[], ["b"]])
 def test_a_foreign_world_with_messages_is_raced(tmp_path: Path, roles: list[str]) -> None:
-    """Each round is given an order of all its roles; the tape replays to it bit for bit, without threads."""
+    """Each round gets an order of all roles; the tape replays to the same states without threads."""
     path = tmp_path / "a.tape"
     result = run_with_scenario(RacedRing(), THREADED | {"roles": roles}, steps=21, tape=path)
     assert (result.error, result.regime, result.final_tick) == (None, "threaded_exact", 20)
@@ -114,14 +114,14 @@ def test_a_foreign_world_with_messages_is_raced(tmp_path: Path, roles: list[str]
     assert [sorted(order) for order in raced] == [["a", "b", "c"]] * 20
 
 
-def test_inputs_besides_the_race_are_refused() -> None:
-    """They would be lost; nothing, and an empty list, are none."""
+def test_inputs_of_a_threaded_run_are_refused() -> None:
+    """They would be lost; None and an empty list are accepted."""
     assert run_with_scenario(RacedRing(), THREADED, steps=3, inputs=lambda *_: []).error is None
-    with pytest.raises(UsageError, match=r"it takes no inputs, found \{'order': \['a'\]\}"):
+    with pytest.raises(UsageError, match=r"a threaded run takes no inputs, .*; got \{'order': \['a'\]\}"):
         run_with_scenario(RacedRing(), THREADED, steps=3, inputs=lambda *_: {"order": ["a"]})
 
 
 def test_a_world_whose_inputs_are_the_messages_has_nothing_to_race_for() -> None:
-    """It is fed as ever."""
+    """It gets its inputs unchanged."""
     result = run_with_scenario(Tally(), THREADED | {"network": {}}, steps=4, inputs=lambda tick, _: [tick])
     assert (result.error, result.event_counts["received"]) == (None, 3)

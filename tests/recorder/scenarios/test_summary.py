@@ -1,4 +1,4 @@
-"""Survival curves and extinction probabilities, against counting run by run and tick by tick."""
+"""Survival curves and extinction probabilities, compared with counts by run and tick."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ fates = st.lists(st.one_of(st.none(), st.integers(0, TICKS)), min_size=1, max_si
 
 
 def records_of(fates: list[int | None], species: str = "owl") -> list[RunRecord]:
-    """Runs in which the species died out at these ticks."""
+    """Make runs in which the species died out at these ticks."""
     return [
         RunRecord(index, "x", {"seed": index}, final_tick=TICKS, extinctions={species: tick})
         for index, tick in enumerate(fates)
@@ -25,7 +25,7 @@ def records_of(fates: list[int | None], species: str = "owl") -> list[RunRecord]
 
 @given(fates)
 def test_curves_against_counting(fates: list[int | None]) -> None:
-    """At each tick the share of the runs in which the species is alive behind it."""
+    """The curve gives, for each tick, the share of runs in which the species is alive after it."""
     (found,) = survival_of(records_of(fates))
     assert (found.runs, found.extinct) == (len(fates), sum(tick is not None for tick in fates))
     assert found.extinction_probability == found.extinct / found.runs
@@ -38,7 +38,7 @@ def test_curves_against_counting(fates: list[int | None]) -> None:
 
 
 def test_runs_with_errors_do_not_count() -> None:
-    """Nor a species that a run did not have."""
+    """Runs with errors, and species that a run did not have, do not count."""
     records = [
         *records_of([3, None]),
         *records_of([5], "fox"),
@@ -49,7 +49,7 @@ def test_runs_with_errors_do_not_count() -> None:
 
 
 def test_lines_and_picture(tmp_path: Path) -> None:
-    """Errors, violations, one line a species and combination; a picture where there is something to draw."""
+    """Errors, violations, one line per species and combination; a picture only if there is a curve."""
     records = [
         RunRecord(0, "x", {"loss": 0, "seed": 1}, final_tick=9, extinctions={"owl": 4}, violations=[["p", 1200, "t"]]),
         RunRecord(1, "x", {"loss": 0, "seed": 2}, final_tick=9, extinctions={"owl": None}),

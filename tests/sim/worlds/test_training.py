@@ -231,7 +231,7 @@ def test_unknown_agents(agent: str) -> None:
         with pytest.raises(ConfigError) as caught:
             make(herds(), agent)
         unknown = f"{agent} has no player in this scenario; players: sheep, goat"
-        assert str(caught.value) == (f"players: {unknown}" if agent else "this is about a player: an agent is needed")
+        assert str(caught.value) == (f"players: {unknown}" if agent else "expected the name of a player as agent")
 
 
 # --- choreography

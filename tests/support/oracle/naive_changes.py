@@ -1,4 +1,4 @@
-"""CHANGES blocks as SPEC.md describes them, read one number at a time without any code of ours."""
+"""CHANGES blocks as SPEC.md describes them, read one number at a time without code of the recorder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORDS_OF = {0: "values", 1: "steps"}
 
 
 def unwoven(content: bytes, word_bytes: int) -> list[int]:
-    """Numbers whose first bytes come first, then the second bytes of all."""
+    """Return the numbers of a shuffled array: first the first bytes of all, then the second bytes."""
     count = len(content) // word_bytes
     return [
         int.from_bytes(bytes(content[place * count + number] for place in range(word_bytes)), "little")
@@ -20,7 +20,7 @@ def unwoven(content: bytes, word_bytes: int) -> list[int]:
 
 
 def changes_of(payload: bytes) -> Iterator[tuple[int, str, int, int, str, int]]:
-    """Tick, field, word_bytes, number of the word, what it says, and how much, tick by tick in each section."""
+    """Yield tick, field, word_bytes, number of the word, kind and amount, tick by tick in each section."""
     head_bytes = int.from_bytes(payload[:4], "little")
     head = msgpack.unpackb(payload[4 : 4 + head_bytes])
     place = 4 + head_bytes

@@ -28,7 +28,7 @@ class _Enough(Exception):  # noqa: N818
 class Acts:
     """The acts of each role, in order: ("send" | "choose" | "receive" | "offer", other role, label, carried).
 
-    complete: True if the protocol ended before ACTS_MAX. picks_used: the number of choices made.
+    complete: True if the protocol ended before ACTS_MAX. picks_used: number of choices made.
     """
 
     def __init__(self, protocol: dict[str, Any], picks: Sequence[int] | None = None) -> None:
@@ -87,7 +87,7 @@ class Acts:
 
 
 def all_paths(protocol: dict[str, Any]) -> Iterator[Acts]:
-    """The acts of the protocol for each combination of choices."""
+    """Yield the acts of the protocol for each combination of choices."""
     open_picks: list[list[int]] = [[]]
     while open_picks:
         picks = open_picks.pop()
@@ -107,7 +107,7 @@ def _exists(protocol: dict[str, Any], picks: list[int]) -> bool:
 
 
 class NaiveRun:
-    """Lists of acts, run with bounded queues; the only memory is the registers and the counters."""
+    """Lists of acts, run with bounded queues; the only memory is register 1, the counters, and the initial registers."""
 
     def __init__(self, acts: Acts, capacity: int, registers: dict[str, list[int]]) -> None:
         self.acts, self.capacity = acts, capacity
@@ -119,11 +119,11 @@ class NaiveRun:
         self.sent = 0
 
     def exhausted(self) -> bool:
-        """Return True if a role has reached the end of the acts of an endless protocol."""
+        """Return True if a role has done all acts that were followed of an endless protocol."""
         return not self.acts.complete and any(self.done[role] >= len(self.acts.of[role]) for role in self.acts.roles)
 
     def round(self, order: list[str]) -> list[dict[str, Any]]:
-        """Run one round and return its events."""
+        """Run a round and return its events."""
         events: list[dict[str, Any]] = []
         for role in order:
             if self.done[role] < len(self.acts.of[role]):
@@ -207,7 +207,7 @@ def _numbers(payload: Any) -> list[int]:
 
 
 def most_waiting(acts: Acts) -> int:
-    """The most messages that can wait in one queue; all orders of steps are tried."""
+    """Return the most messages that can wait in one queue, by a search over all orders of steps."""
     seen = {(0,) * len(acts.roles)}
     open_places = list(seen)
     most = 0

@@ -1,7 +1,6 @@
 """One step of a meadow, slow and obvious: inputs, flow field, lifecycle, links and termination.
 
-Written from docs/meadow-rules.md alone, as are naive_state.py, naive_swarms.py, naive_signalling.py and naive_sight.py
-beside it.
+Written from docs/meadow-rules.md alone, as are naive_state.py, naive_swarms.py, naive_signalling.py and naive_sight.py.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ KINDS = {  # In the order that sorts inputs, each with its values in the order t
 
 
 class NaiveMeadow(NaiveState):
-    """A meadow that does what the rules say, entity by entity and cell by cell."""
+    """A meadow that follows the rules entity by entity and cell by cell."""
 
     def __init__(self, config: MeadowConfig) -> None:
         super().__init__(config)
         sight(self)
 
     def step(self, inputs: list[Input]) -> None:
-        """Advance by one tick. inputs: valid ones, with the keys of their kind and nothing else needed."""
+        """Advance by one tick. inputs: valid inputs with exactly the keys of their kind."""
         self.tick += 1
         for one in sorted(inputs, key=canonical):
             getattr(self, f"_take_{one['kind']}")(*canonical(one)[1:])
@@ -54,19 +53,19 @@ class NaiveMeadow(NaiveState):
         sight(self)
 
     def ended(self) -> str | None:
-        """The first reason to end that holds now, or None."""
-        wanted = self.config.termination
+        """Return the first condition of termination that holds now, or None."""
+        conditions = self.config.termination
         plants, swarms = self.living("plants"), self.living("swarms")
         flora, herbivores = {plant["species"] for plant in plants}, {swarm["species"] for swarm in swarms}
         energy, heads = sum(plant["energy"] for plant in plants), sum(swarm["population"] for swarm in swarms)
         reasons = {
             "Z1": self.tick >= self.config.ticks,
-            "Z2": any(self.config.flora_index(name) not in flora for name in wanted.flora_extinct),
-            "Z3": wanted.all_flora and not plants,
-            "Z4": any(self.config.herbivore_index(name) not in herbivores for name in wanted.herbivores_extinct),
-            "Z5": wanted.all_herbivores and not swarms,
-            "Z6": wanted.flora_energy_max is not None and energy > wanted.flora_energy_max,
-            "Z7": wanted.population_max is not None and heads > wanted.population_max,
+            "Z2": any(self.config.flora_index(name) not in flora for name in conditions.flora_extinct),
+            "Z3": conditions.all_flora and not plants,
+            "Z4": any(self.config.herbivore_index(name) not in herbivores for name in conditions.herbivores_extinct),
+            "Z5": conditions.all_herbivores and not swarms,
+            "Z6": conditions.flora_energy_max is not None and energy > conditions.flora_energy_max,
+            "Z7": conditions.population_max is not None and heads > conditions.population_max,
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -155,7 +154,7 @@ class NaiveMeadow(NaiveState):
     # --- lifecycle
 
     def _lifecycle(self) -> None:
-        seeds: list[tuple[int, int, int]] = []  # Species, x and y; they become plants when all have lived.
+        seeds: list[tuple[int, int, int]] = []  # Species, x and y; they become plants after the last plant's turn.
         for plant in self.living("plants"):
             flora = self.config.flora[plant["species"]]
             self._grow(plant, flora)
@@ -221,7 +220,7 @@ class NaiveMeadow(NaiveState):
 
     def _grow_links(self) -> None:
         cost = self.parameters["link_cost"]
-        busy: list[int] = []  # Ids of those that have got a link in this pass.
+        busy: list[int] = []  # Ids of plants with a new link in this pass.
         for plant in sorted(self.living("plants"), key=lambda one: (one["y"], one["x"])):
             for direction in (0, 1):
                 dx, dy = DIRECTIONS[direction]
@@ -244,6 +243,6 @@ class NaiveMeadow(NaiveState):
         return self.config.flora[plant["species"]].survival_threshold
 
 
-def canonical(one: Input) -> tuple[Any, ...]:
-    """What an input is sorted by: the number of its kind, then its values."""
-    return (list(KINDS).index(one["kind"]), *(one[key] for key in KINDS[one["kind"]]))
+def canonical(item: Input) -> tuple[Any, ...]:
+    """Return the sort key of an input: the index of its kind, then its values."""
+    return (list(KINDS).index(item["kind"]), *(item[key] for key in KINDS[item["kind"]]))

@@ -6,7 +6,7 @@ from oracle.naive_state import NaiveState
 
 
 def sight(naive: NaiveState) -> None:
-    """Each player notes what there is in the cells that it sees now."""
+    """Each player notes the contents of the cells in its sight."""
     for number, (species, player) in enumerate(naive.players.items()):
         swarms = naive.living("swarms")
         own = [(swarm["x"], swarm["y"]) for swarm in swarms if swarm["species"] == species]

@@ -26,13 +26,13 @@ def signalling(meadow: NaiveState) -> None:
 
 
 def _layer_of(config: MeadowConfig, number: int) -> int:
-    """Which layer of its kind a substance has."""
+    """Return the index of a substance's layer among those of its kind."""
     kind = config.substances[number].kind
     return sum(1 for substance in config.substances[:number] if substance.kind == kind)
 
 
 def _substance_of(meadow: NaiveState, plant: Entity, number: int) -> Entity | None:
-    """The substance of this number that a plant has."""
+    """Return the plant's substance of this number, or None."""
     for one in meadow.rows["substances"]:
         if one is not None and (one["owner"], one["substance"]) == (plant["id"], number):
             return one
@@ -57,16 +57,16 @@ def _holds(meadow: NaiveState, condition: Condition, plant: Entity) -> bool:
 
 
 def _trigger(meadow: NaiveState) -> list[int]:
-    """Begin what is triggered for the first time; the ids of all substances that are triggered in this tick."""
+    """Begin substances that are triggered for the first time; return the ids of all triggered substances."""
     config = meadow.config
-    wanted = [  # All conditions are judged before the first substance begins.
+    triggers = [  # All conditions are judged before the first substance begins.
         (plant, config.substance_index(rule.substance))
         for plant in meadow.living("plants")
         for rule in config.triggers
         if config.flora_index(rule.flora) == plant["species"] and _holds(meadow, rule.when, plant)
     ]
     triggered: list[int] = []
-    for plant, number in wanted:
+    for plant, number in triggers:
         own = _substance_of(meadow, plant, number)
         if own is None:
             ticks = config.substances[number].synthesis_ticks
@@ -163,7 +163,7 @@ def _poison(meadow: NaiveState) -> None:
 
 
 def _spread(meadow: NaiveState, old: Grid) -> Grid:
-    """The layer after wind, diffusion and decay."""
+    """Return the layer after wind, diffusion and decay."""
     east, south = meadow.wind
     blown, new = meadow.grid(), meadow.grid()
     for x, y in meadow.cells():

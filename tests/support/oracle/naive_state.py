@@ -1,6 +1,6 @@
-"""What a naive meadow holds: entities in rows, layers as nested lists, random words; and how it looks at tick 0.
+"""The state of a naive meadow: entities in rows, layers as nested lists, random words, and the state at tick 0.
 
-Written from docs/meadow-rules.md alone. Of the fast code only the configuration, the schema and the enums are used.
+Written from docs/meadow-rules.md alone. It uses only the configuration, the schema and the enums of the fast code.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Grid = list[list[int]]
 
 
 def pick(word: int, count: int) -> int:
-    """A number from 0 to count - 1."""
+    """Return a number from 0 to count - 1."""
     return word * count // 2**32
 
 
 def draw(word: int, weights: list[int]) -> int:
-    """The number of one of the weights."""
+    """Return the index of one of the weights."""
     mark = word * sum(weights) // 2**32
     index = 0
     while mark >= sum(weights[: index + 1]):
@@ -83,23 +83,23 @@ class NaiveState:
     # --- places and random words
 
     def grid(self, value: int = 0) -> Grid:
-        """A new layer with one value everywhere."""
+        """Return a new layer with one value everywhere."""
         return [[value for _ in range(self.width)] for _ in range(self.height)]
 
     def inside(self, x: int, y: int) -> bool:
-        """Whether the meadow has this cell."""
+        """Return True if the cell is inside the meadow."""
         return 0 <= x < self.width and 0 <= y < self.height
 
     def cells(self) -> list[tuple[int, int]]:
-        """All (x, y), in the order of their numbers y * width + x."""
+        """Return all (x, y), in the order of y * width + x."""
         return [(x, y) for y in range(self.height) for x in range(self.width)]
 
     def five_cells(self, x: int, y: int) -> list[tuple[int, int]]:
-        """The cell and its neighbours inside of the meadow."""
+        """Return the cell and its neighbours inside the meadow."""
         return [(x + dx, y + dy) for dx, dy in FIVE_CELLS if self.inside(x + dx, y + dy)]
 
     def word(self, phase: DrawPhase, entity: int, number: int, block: int = 0) -> int:
-        """The random word of this tick with this number, 0 to 3."""
+        """Return the random word of this tick with this number, 0 to 3."""
         low = 2**32
         counter = (block, entity % low, self.tick % low, phase * 2**24 + self.tick // low * 2**16 + entity // low)
         return philox_block(counter, (self.config.seed % low, self.config.seed // low))[number]
@@ -107,19 +107,19 @@ class NaiveState:
     # --- entities
 
     def living(self, table: str) -> list[Entity]:
-        """All entities of a table as they are now, in the order of their ids."""
+        """Return all living entities of a table, in the order of their ids."""
         return sorted((row for row in self.rows[table] if row is not None), key=lambda row: int(row["id"]))
 
     def find(self, table: str, entity_id: int) -> Entity | None:
-        """The entity with this id, or None."""
+        """Return the entity with this id, or None."""
         return next((row for row in self.rows[table] if row is not None and row["id"] == entity_id), None)
 
     def plant_at(self, x: int, y: int) -> Entity | None:
-        """The plant in a cell, or None."""
+        """Return the plant in a cell, or None."""
         return next((row for row in self.rows["plants"] if row is not None and (row["x"], row["y"]) == (x, y)), None)
 
     def heads_at(self, x: int, y: int, species: int | None = None) -> int:
-        """Heads in a cell, of one species or of all, daughters of this tick included."""
+        """Count the heads in a cell, of one species or of all, including daughters of this tick."""
         heads = 0
         for swarm in self.rows["swarms"] + self.daughters:
             if swarm is not None and (swarm["x"], swarm["y"]) == (x, y) and species in {None, swarm["species"]}:
@@ -142,14 +142,14 @@ class NaiveState:
         rows[next(number for number, row in enumerate(rows) if row is entity)] = None
 
     def add_plant(self, species: int, x: int, y: int) -> Entity:
-        """A new plant, which counts as a birth after tick 0."""
+        """Add a plant, which counts as a birth after tick 0."""
         if self.tick > 0:
             self.births[species] += 1
         plant = {"species": species, "x": x, "y": y, "energy": self.config.flora[species].base_energy}
         return self.enter("plants", {**plant, "loss_cause": 0, "last_reproduction": self.tick, "links": [0, 0, 0, 0]})
 
     def add_swarm(self, species: int, x: int, y: int, population: int) -> Entity:
-        """A new swarm with energy_min for each head."""
+        """Add a swarm with energy_min for each head."""
         energy = self.config.herbivores[species].energy_min * population
         return self.enter("swarms", new_swarm(species, x, y, population, energy))
 
@@ -160,7 +160,7 @@ class NaiveState:
         self.energy[1 - self.front][plant["species"]][plant["y"]][plant["x"]] = max(0, plant["energy"])
 
     def rebuild(self) -> None:
-        """Make visible what was written; the new back starts as a copy of the new front."""
+        """Make the written values visible; the new back starts as a copy of the new front."""
         self.front = 1 - self.front
         layers = self.energy[self.front]
         for x, y in self.cells():
@@ -197,10 +197,10 @@ class NaiveState:
         for species, y, x, population in sorted(found):
             self.add_swarm(species, x, y, population)
 
-    # --- as the state shows it
+    # --- the fields of the state
 
     def fields(self) -> dict[str, Any]:
-        """The value of every field of the schema by its name: numbers, or nested lists in the shape of the field."""
+        """Return every field of the schema by name, as a number or nested lists in the shape of the field."""
         values: dict[str, Any] = {
             "tick": self.tick,
             "seed": self.config.seed,
@@ -245,7 +245,7 @@ class NaiveState:
 
 
 def new_swarm(species: int, x: int, y: int, population: int, energy: int) -> Entity:
-    """A swarm without an id, as every swarm begins."""
+    """Make a new swarm without an id."""
     return {
         "species": species,
         "x": x,

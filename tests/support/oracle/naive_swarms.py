@@ -35,7 +35,7 @@ def interaction(meadow: NaiveState) -> None:
 
 
 def divide(meadow: NaiveState, mother: Entity, number: int) -> Entity:
-    """Take half of a swarm away as a daughter, who has no id yet; number: of the random word."""
+    """Split off half of a swarm as a daughter without an id. number: index of the random word."""
     cells = meadow.five_cells(mother["x"], mother["y"])
     x, y = cells[pick(meadow.word(DrawPhase.MITOSIS, mother["id"], number), len(cells))]
     daughter = new_swarm(mother["species"], x, y, mother["population"] // 2, mother["energy"] // 2)
@@ -45,7 +45,7 @@ def divide(meadow: NaiveState, mother: Entity, number: int) -> Entity:
 
 
 def _food_of(meadow: NaiveState, swarm: Entity) -> Entity | None:
-    """The plant in a swarm's cell if its species is in the diet, however little is left of it."""
+    """Return the plant in a swarm's cell if its species is in the diet, even with no energy left."""
     plant = meadow.plant_at(swarm["x"], swarm["y"])
     return plant if plant is not None and meadow.config.diet[swarm["species"]][plant["species"]] else None
 

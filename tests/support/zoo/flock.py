@@ -1,4 +1,4 @@
-"""The simulation that the zoo's others change in one place: sixty animals that walk, graze and age."""
+"""The base simulation of the zoo, which the others change in one place: sixty animals that walk, graze and age."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim import Field, Phase, RandomStream, Schema, State, run_phases
 
 
 class Flock:
-    """Three phases, all that lasts in the state; floats are added, multiplied and divided only."""
+    """Three phases, no hidden state; floats are only added, multiplied and divided."""
 
     def __init__(self) -> None:
         self.state = State(

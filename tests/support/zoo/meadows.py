@@ -1,4 +1,4 @@
-"""Meadows with a planted defect: lines of the world that were edited, and phases that do more than they should."""
+"""Meadows with a planted defect: edited lines of the world, and phases with additional writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sim.worlds.meadow import Meadow
 WORLDS = Path(sim.worlds.__path__[0])
 SCENARIO = load_scenario("arms-race", seed=11)
 SIDE = 16
-CONFIG = {  # The scenario on a lawn, so that a step takes little time even where each of its lines is watched.
+CONFIG = {  # The scenario on a small grid: a step is fast even if each of its lines is traced.
     **SCENARIO.config,
     "grid": {"width": SIDE, "height": SIDE},
     "plants": [{"species": "oak", "count": 40}, {"species": "clover", "count": 40}],
@@ -38,7 +38,7 @@ def inputs(tick: int) -> list[dict[str, Any]]:
 
 
 def sound() -> Meadow:
-    """As it ships."""
+    """Make the meadow without a defect."""
     return SCENARIO.world.make(CONFIG)
 
 
@@ -47,8 +47,8 @@ class Edit:
     """One line of the world, changed.
 
     Attributes:
-        file: of the world's.
-        old, new: a part of the line that stands in the file once, and what stands there in the other version.
+        file: path of a file of the world.
+        old, new: a part of the line that occurs in the file once, and its replacement.
     """
 
     file: str
@@ -57,20 +57,20 @@ class Edit:
 
     @property
     def line(self) -> int:
-        """Its number."""
+        """The number of the line."""
         text = (WORLDS / "meadow" / self.file).read_text(encoding="utf-8")
         assert text.count(self.old) == 1
         return text[: text.index(self.old)].count("\n") + 1
 
     def write(self, folder: Path) -> None:
-        """Make a folder with the whole world in its edited version, as ``replay explain --code`` wants it."""
+        """Make a folder with the complete edited world, as ``replay explain --code`` takes it."""
         shutil.copytree(WORLDS, folder / "sim" / "worlds", ignore=shutil.ignore_patterns("__pycache__"))
         path = folder / "sim" / "worlds" / "meadow" / self.file
         path.write_text(path.read_text(encoding="utf-8").replace(self.old, self.new), encoding="utf-8")
 
 
 def load(folder: Path) -> type[Meadow]:
-    """The meadow of another version of the worlds, beside the one at hand."""
+    """Load the meadow of a different version of the worlds, in addition to the installed one."""
     mine = {name: module for name, module in sys.modules.items() if name.startswith("sim.worlds.meadow")}
     attribute = sim.worlds.meadow  # type: ignore[attr-defined]
     for name in mine:
@@ -88,7 +88,7 @@ def load(folder: Path) -> type[Meadow]:
 
 
 class _Altered(Meadow):
-    """A meadow one of whose phases does something more at its end."""
+    """A meadow with an additional action at the end of one phase."""
 
     altered = ""
 
@@ -105,7 +105,7 @@ class _Altered(Meadow):
         return attrs.evolve(phase, run=run)
 
     def do_more(self) -> None:
-        """What it should not."""
+        """Perform the additional action."""
         raise NotImplementedError
 
 
@@ -126,7 +126,7 @@ class Forgetful(_Altered):
 
 
 class Trampling(_Altered):
-    """Swarms make wind, and nobody marks that."""
+    """Swarms change the wind without marking it."""
 
     altered = "interaction"
 
@@ -136,7 +136,7 @@ class Trampling(_Altered):
 
 
 class Greening(_Altered):
-    """The flow field writes what belongs to lifecycle."""
+    """The flow field writes a field of lifecycle."""
 
     altered = "flow_field"
 

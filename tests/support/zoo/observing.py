@@ -1,6 +1,6 @@
-"""Write down what a simulation does, phase by phase and field by field: the truth that the laboratory is held against.
+"""Record digests of every field after every phase of a simulation: the truth that explain's findings are compared with.
 
-It shares nothing with the laboratory but the kernel's list of phases: the bytes of every field are kept as a digest.
+It shares only the kernel's list of phases with explain.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Digests = dict[str, str]  # By field.
 
 @attrs.frozen
 class Step:
-    """What one step did.
+    """The digests of one step.
 
     Attributes:
-        phases: name and digests behind each; none for a simulation without phases.
-        end: digests when it was over.
+        phases: name of each phase and digests after it; empty for a simulation without phases.
+        end: digests after the step.
     """
 
     phases: list[tuple[str, Digests]]
@@ -41,7 +41,7 @@ class Step:
 
 @attrs.frozen
 class Truth:
-    """Where two runs part: the tick, the fields that differ behind it, and the phase behind which one does first."""
+    """The first divergence of two runs: the tick, the fields that differ after it, and the first divergent phase."""
 
     tick: int
     fields: set[str]
@@ -49,17 +49,17 @@ class Truth:
 
 
 def digests(simulation: Any) -> Digests:
-    """Of each field of a simulation's state, a table's whole capacity and the row counts included, as the arena has them."""
+    """Return the digest of each field of the state in the arena, including free rows of tables and row counts."""
     state = simulation.state.snapshot()
-    found = {}
+    by_field = {}
     for name, slot in state.layout.slots.items():
-        lies = state.arena[slot.offset : slot.offset + slot.size_bytes]
-        found[name] = hashlib.blake2b(lies.tobytes(), digest_size=16).hexdigest()
-    return found
+        content = state.arena[slot.offset : slot.offset + slot.size_bytes]
+        by_field[name] = hashlib.blake2b(content.tobytes(), digest_size=16).hexdigest()
+    return by_field
 
 
 def observe(simulation: Any) -> list[Step]:
-    """From now on each step of the simulation is written down; the list grows with it."""
+    """Record each further step of the simulation in the returned list."""
     steps: list[Step] = []
     inner = simulation.step
 
@@ -79,7 +79,7 @@ def observe(simulation: Any) -> list[Step]:
 def record(
     path: Path, candidate: Any, inputs: Callable[[int], Any], ticks: int = TICKS
 ) -> tuple[list[Step], list[Snapshot]]:
-    """Record a run; what its steps did, and the states of its keyframes."""
+    """Record a run; return the digests of its steps, and the states of its keyframes."""
     simulation = as_simulation(candidate)
     blame = "phases" if hasattr(simulation, "phases") else "fields"
     steps, snapshots = observe(simulation), [simulation.state.snapshot()]
@@ -94,8 +94,8 @@ def record(
 def replay(
     factory: Callable[[], Any], inputs: Callable[[int], Any], snapshots: Sequence[Snapshot] | None, ticks: int = TICKS
 ) -> list[Step]:
-    """What the steps of fresh instances do that each start from a keyframe, or of one that starts from the beginning."""
-    found: list[Step] = []
+    """Return the steps of fresh instances that each start from a keyframe, or of one instance from tick 0."""
+    replayed: list[Step] = []
     starts: list[Snapshot | None] = list(snapshots[: ticks // KEYFRAME_TICKS]) if snapshots is not None else [None]
     for number, snapshot in enumerate(starts):
         simulation = as_simulation(factory())
@@ -106,12 +106,12 @@ def replay(
             number * KEYFRAME_TICKS + 1, (number + 1) * KEYFRAME_TICKS + 1 if snapshot is not None else ticks + 1
         ):
             simulation.step(inputs(tick))
-        found += steps
-    return found
+        replayed += steps
+    return replayed
 
 
 def first_difference(recorded: Sequence[Step], replayed: Sequence[Step]) -> Truth | None:
-    """Go through both runs and stop at the first tick behind which any field differs; None if none does."""
+    """Return the first divergence of two runs; None if there is none."""
     for tick, (one, other) in enumerate(zip(recorded, replayed, strict=True), 1):
         if one.end != other.end:
             fields = {name for name in {*one.end, *other.end} if one.end.get(name) != other.end.get(name)}
@@ -121,18 +121,18 @@ def first_difference(recorded: Sequence[Step], replayed: Sequence[Step]) -> Trut
 
 
 def load(version: str, module: str) -> Any:
-    """A module of the zoo, executed anew as in a new process: its globals and caches are as at the beginning."""
+    """Execute a module of the zoo again, as in a new process: with fresh globals and caches."""
     spec = importlib.util.spec_from_file_location(module, FOLDERS[version] / f"{module}.py")
     assert spec is not None
     assert spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
-    sys.modules[module] = loaded  # Where the laboratory looks for globals.
+    sys.modules[module] = loaded  # explain reads globals there.
     spec.loader.exec_module(loaded)
     return loaded
 
 
 def main(folder: str, *names: str) -> None:
-    """Record these faulty ones, each as module:class, in a process with another environment; truths beside the tapes."""
+    """Record faulty simulations, each given as module:class, in a process with a different environment; write the truths."""
     for name in names:
         module, _, kind = name.partition(":")
         steps, _ = record(Path(folder) / f"{kind}.tape", getattr(load("faulty", module), kind)(), lambda _: None)
@@ -141,9 +141,9 @@ def main(folder: str, *names: str) -> None:
 
 
 def read_steps(path: Path) -> list[Step]:
-    """What main wrote."""
+    """Read the steps that main wrote."""
     plain = json.loads(path.read_text())
-    return [Step([(name, found) for name, found in phases], end) for phases, end in plain]
+    return [Step([(name, digest) for name, digest in phases], end) for phases, end in plain]
 
 
 if __name__ == "__main__":

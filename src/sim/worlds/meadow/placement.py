@@ -1,10 +1,13 @@
-"""What a meadow is at tick 0: plants and swarms where the scenario puts them, or scattered by its seed.
+"""The meadow at tick 0: plants and swarms at the cells of the scenario, or scattered by its seed.
 
-Everything is done in an order that does not depend on that of the scenario's lists: plants with x and y sorted by
-(species, y, x), of two for one cell the first; then for each species the scattered ones, in those of the free cells
-that have the smallest random words, with ids in the order of the cells. Scattered swarms of a species, in the order of
-their population, take the cells with the smallest words, from the beginning again when there are more of them than
-cells; all swarms get their ids in the order of (species, y, x, population), with energy_min for each head. At the end players see for the first time.
+The result does not depend on the order of the scenario's lists:
+    plants with x and y    are sorted by (species, y, x); of two for one cell the first is placed.
+    scattered plants       follow, species by species: they take the free cells with the smallest random words, with ids
+                           in the order of the cells.
+    scattered swarms       of a species, in the order of population, take the cells with the smallest random words,
+                           starting again when there are more swarms than cells.
+    all swarms             get ids in the order of (species, y, x, population), and energy_min for each head.
+At the end the players' sight is initialised.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from sim.worlds.meadow.phases.sight import begin_sight
 
 
 def place_everything(context: PhaseContext) -> None:
-    """Make the empty state that of tick 0."""
+    """Fill the empty state with that of tick 0."""
     state, config = context.state, context.config
     state["seed"][()] = config.seed
     for counter in ("next_plant_id", "next_swarm_id", "next_substance_id"):
@@ -52,15 +55,15 @@ def _place_plants(context: PhaseContext) -> None:
     chosen = [(fixed[index][0], int(cells[index])) for index in sorted(first.tolist())]
     free[cells] = False
     for species, flora in enumerate(config.flora):
-        wanted = sum(p.count or 0 for p in config.plants if p.species == flora.name)
-        taken = np.sort(_shuffled(context, np.flatnonzero(free), species)[:wanted])
+        count = sum(p.count or 0 for p in config.plants if p.species == flora.name)
+        taken = np.sort(_shuffled(context, np.flatnonzero(free), species)[:count])
         free[taken] = False
         chosen += [(species, int(cell)) for cell in taken]
     species_column, cell_column = np.array(chosen, dtype=np.int64).reshape(-1, 2).T
     energy = context.flora.base_energy[species_column]
     add_plants(state, species_column, cell_column % width, cell_column // width, energy)
     context.note(Flow.PLACED_PLANTS, energy)
-    state["births"][:] = 0  # What was there from the start was not born.
+    state["births"][:] = 0  # Plants of tick 0 do not count as births.
 
 
 def _shuffled(context: PhaseContext, cells: Values, block: int) -> Values:

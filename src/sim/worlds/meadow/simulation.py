@@ -1,4 +1,4 @@
-"""The meadow as a simulation: its state at tick 0, its phases in their order, and figures worth showing."""
+"""The meadow as a simulation: its state at tick 0, its phases in order, and figures and pictures of its state."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ WORLD_VERSION = 3  # Changes whenever the same configuration and inputs give oth
 
 
 class Meadow:
-    """Plants and herbivores on a grid; see layout.py for the state and each phase's module for its rules."""
+    """Plants and herbivores on a grid. layout.py describes the state, the module of each phase its rules."""
 
     marks_writes = True
 
     def __init__(self, plain_config: Config, *, ledger: Ledger | None = None) -> None:
-        """A meadow at tick 0. plain_config: as a TOML file gives it. Raises ConfigError.
+        """Make a meadow at tick 0. plain_config: parsed TOML. Raises ConfigError.
 
-        ledger: keep books of every flow of energy, and check them after each phase; step raises LedgerError then.
+        ledger: receives every flow of energy and checks the sums after each phase; step can then raise LedgerError.
         """
         self.config = read_config(plain_config)
         self.origin = Origin(WORLD_NAME, WORLD_VERSION, plain_config)
@@ -68,14 +68,14 @@ class Meadow:
         if ledger is None:
             return Phase(name, run, WRITES[name])
 
-        def run_with_books(inputs: Any) -> None:
+        def run_with_ledger(inputs: Any) -> None:
             run(inputs)
             ledger.close_phase(name, self.state)
 
-        return Phase(name, run_with_books, WRITES[name])
+        return Phase(name, run_with_ledger, WRITES[name])
 
     def after_restore(self) -> None:
-        """The books begin anew with the state that was put in; what has led to it is not known."""
+        """Restart event log and ledger from the restored state; the steps before it are unknown."""
         self._context.event_log.forget(self._context.tick)
         if self._ledger is not None:
             self._ledger.begin(self.state)
@@ -87,26 +87,26 @@ class Meadow:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The kinds of inputs."""
+        """The kinds of inputs of a meadow."""
         return tuple(INPUT_KEYS)
 
     def accepts(self, item: Any) -> bool:
-        """Whether step takes this input; a scenario drops what it has corrupted beyond that."""
+        """Return True if step accepts this input; a scenario drops inputs that it has corrupted until they are invalid."""
         return is_input(self.config, item)
 
     def sample(self, role: str) -> list[int]:
-        """Heads and energy of a herbivore, Q32.32 as integers, at most what 64 bits hold."""
+        """Return heads and energy of a herbivore as Q32.32 integers, clipped to 64 bits."""
         mine = (self.state["swarms.species"] == self.config.herbivore_index(role)) & (self.state["swarms.id"] != 0)
         heads, energy = (int(self.state[f"swarms.{name}"][mine].sum()) for name in ("population", "energy"))
         return [min(heads << 32, INT64_MAX), min(energy << (32 - PLACES), INT64_MAX)]
 
     def telemetry(self) -> Mapping[str, int | float]:
-        """The figures of the present tick, see telemetry.py."""
+        """Return the figures of the current tick, see telemetry.py."""
         return make_row(self.state, self.config)
 
     @property
     def events_wanted(self) -> bool:
-        """Whether events() is to tell of the steps from the next one on; not unless somebody says so."""
+        """True to collect events for events(), from the next step on; False by default."""
         return self._context.event_log.wanted
 
     @events_wanted.setter
@@ -114,9 +114,9 @@ class Meadow:
         self._context.event_log.wanted = wanted
 
     def events(self) -> list[Event]:
-        """What happened in the step just made, see events.py; last, whether the run is over with it, and why.
+        """Return the events of the last step, see event_log.py; if the run is over, the last event states the reason.
 
-        Raises RuntimeError if that step was made without anybody wanting to know.
+        Raises RuntimeError if the step was made while events_wanted was False.
         """
         event_log = self._context.event_log
         end = self.ended() if event_log.is_open else None
@@ -124,16 +124,16 @@ class Meadow:
         return event_log.events(self._context.tick) + last
 
     def ended(self) -> tuple[str, str] | None:
-        """Why the run is over as of the present tick, see termination.py: name and sentence; None if it is not."""
+        """Return the reason why the run is over at this tick, as name and sentence (see termination.py), or None."""
         return find_end(self.state, self.config)
 
     def step(self, inputs: Any) -> None:
-        """Advance by one tick. inputs: a list of inputs (see inputs.py) or None; ValueError if one cannot be."""
+        """Advance by one tick. inputs: a list of inputs (see inputs.py) or None. Raises ValueError for an invalid input."""
         run_phases(self.phases, inputs)
 
 
 def summarize(plain_config: Config, snapshot: Snapshot) -> Mapping[str, str]:
-    """Figures of one tick, by name, ready to print."""
+    """Return the figures of one tick by name, as text."""
     config = read_config(plain_config)
     lines: dict[str, str] = {}
     alive = snapshot["plants.id"] != 0
@@ -160,20 +160,20 @@ def _counted(number: int, noun: str) -> str:
 
 
 def picture(snapshot: Snapshot) -> npt.NDArray[Any]:
-    """Plant energy in sum, as everybody sees it: (height, width) int64."""
+    """Return the visible energy of all plants: (height, width) int64."""
     layer: npt.NDArray[Any] = snapshot["biotope.total"][int(snapshot["biotope.front"])]
     return layer
 
 
 def layers(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray[Any]]:
-    """All layers, by name, in units of 1.0: (height, width) float64."""
+    """Return all layers by name, in units of 1.0: (height, width) float64."""
     config = read_config(plain_config)
     front = int(snapshot["biotope.front"])
-    found = {"plant energy": snapshot["biotope.total"][front], "flow": snapshot["biotope.flow"]}
-    found |= {f"energy of {flora.name}": snapshot["biotope.energy"][front, i] for i, flora in enumerate(config.flora)}
+    fixed = {"plant energy": snapshot["biotope.total"][front], "flow": snapshot["biotope.flow"]}
+    fixed |= {f"energy of {flora.name}": snapshot["biotope.energy"][front, i] for i, flora in enumerate(config.flora)}
     for substance, layer in zip(config.substances, config.layers, strict=True):
-        found[f"{substance.kind} {substance.name}"] = snapshot[f"biotope.{substance.kind}s"][layer]
-    scaled = {name: layer / ONE for name, layer in found.items()}
+        fixed[f"{substance.kind} {substance.name}"] = snapshot[f"biotope.{substance.kind}s"][layer]
+    scaled = {name: layer / ONE for name, layer in fixed.items()}
     rows = np.flatnonzero(snapshot["swarms.id"])
     for index, herbivore in enumerate(config.herbivores):
         mine = rows[snapshot["swarms.species"][rows] == index]
@@ -184,11 +184,11 @@ def layers(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray
 
 
 def points(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray[np.float64]]:
-    """Where the swarms of each herbivore are, the middles of their cells: (count, 2) float64, x and y, by name."""
+    """Return the positions of the swarms of each herbivore, at the centres of their cells: (count, 2) float64, by name."""
     rows = np.flatnonzero(snapshot["swarms.id"])
-    middles = np.stack([snapshot["swarms.x"][rows], snapshot["swarms.y"][rows]], axis=1) + 0.5
+    centres = np.stack([snapshot["swarms.x"][rows], snapshot["swarms.y"][rows]], axis=1) + 0.5
     species = snapshot["swarms.species"][rows]
     return {
-        f"swarms of {herbivore['name']}": middles[species == index]
+        f"swarms of {herbivore['name']}": centres[species == index]
         for index, herbivore in enumerate(plain_config.get("herbivores", ()))
     }

@@ -1,7 +1,7 @@
 """The figures of a tick: populations, energies, births and deaths so far, by species and cause.
 
-Counts are whole numbers; energies are decimals, exact, since 1/65536 units below 2**53 have a double of their own.
-Births, deaths, costs and losses are sums since tick 0, so that any two rows give what happened between them.
+Counts are whole numbers. Energies are decimals, and exact: each multiple of 1/65536 below 2**37 is a double. Births,
+deaths, costs and losses are sums since tick 0, so the difference of two rows covers the ticks between them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sim.worlds.meadow.model.layout import HeadLoss, LossCause
 
 
 def make_row(state: State, config: MeadowConfig) -> dict[str, int | float]:
-    """The row of the present tick, by column."""
+    """Return the row of the current tick, by column."""
     return dict(_figures(state, config))
 
 
@@ -29,7 +29,9 @@ def _figures(state: State, config: MeadowConfig) -> Iterator[tuple[str, int | fl
     ):
         species = state[f"{table}.species"]
         count = np.bincount(species, minlength=len(names))
-        count[:1] -= np.count_nonzero(state[f"{table}.id"] == 0)  # A free row is all zeros, and of species 0 so far.
+        count[:1] -= np.count_nonzero(
+            state[f"{table}.id"] == 0
+        )  # A free row is all zeros, so it was counted as species 0.
         energy = _sums(state[f"{table}.energy"], species, len(names))
         heads = _sums(state[amount], species, len(names)) if amount else None
         for index, name in enumerate(names):
@@ -54,7 +56,7 @@ def _figures(state: State, config: MeadowConfig) -> Iterator[tuple[str, int | fl
 
 
 def _sums(values: npt.NDArray[np.int64], species: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int64]:
-    """Sums by species; exact, which bincount's weights, being floats, are not."""
+    """Return exact sums by species; weights of bincount would be floats."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, species, values)
     return sums

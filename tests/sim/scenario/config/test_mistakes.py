@@ -98,7 +98,7 @@ MISTAKES = [
     (
         "steps = 6",
         "steps = 1",
-        "scenario.steps: at least 2 was expected, a sample at tick 0 and one behind it; found 1",
+        "scenario.steps: expected at least 2, a sample at tick 0 and one after it, got 1",
     ),
     ("steps = 6", "seed = -1", "scenario.seed: expected an integer from 0 to 9223372036854775807, got -1"),
     ("steps = 6", 'roles = "snail"', "scenario.roles: expected a list, got 'snail'"),

@@ -1,4 +1,4 @@
-"""The same states everywhere: golden hashes, and processes with other SIMD features, hash seeds and thread counts."""
+"""The same states everywhere: golden hashes, and processes with different SIMD features, hash seeds and thread counts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_golden_hashes(name: str, ticks: int) -> None:
 
 @pytest.mark.parametrize("name", ["boom-and-crash", "arms-race"])
 def test_other_environments_give_the_same_states(name: str) -> None:
-    """Without NumPy's SIMD features, with other hash seeds, with one thread and with four."""
+    """Without NumPy's SIMD features, with different hash seeds, with one thread and with four, the states are equal."""
     features = np._core._multiarray_umath.__cpu_dispatch__  # type: ignore[attr-defined]
     enabled = [one for one in features if np._core._multiarray_umath.__cpu_features__[one]]  # type: ignore[attr-defined]
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

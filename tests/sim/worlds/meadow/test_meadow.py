@@ -1,4 +1,4 @@
-"""The meadow as a whole: golden hashes, the order of its scenario, marks, and what its state is made of."""
+"""The complete meadow: independence of the scenario's order and of rows, marks, snapshots, placement, figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_order_in_a_scenario_means_nothing(data: st.DataObject) -> None:
 @settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_the_order_of_rows_means_nothing(data: st.DataObject) -> None:
-    """The same entities in other rows of their tables live the same lives, also when they are moved in mid-life."""
+    """Entities behave the same in different rows of their tables, also if they are moved during a run."""
     plain = data.draw(meadows())
     one, two = Meadow(plain), Meadow(plain)
     for _ in range(data.draw(st.integers(0, 20))):
@@ -64,7 +64,7 @@ def test_the_order_of_rows_means_nothing(data: st.DataObject) -> None:
 @settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_every_write_is_marked(data: st.DataObject) -> None:
-    """The audit is silent after every tick, with inputs of all kinds and over changes of layout."""
+    """The audit finds no unmarked write after any tick, with all kinds of inputs and across changes of layout."""
     plain = data.draw(meadows())
     inputs = data.draw(st.dictionaries(st.integers(1, 60), st.lists(meadow_inputs(plain), max_size=3), max_size=8))
     meadow = Meadow(plain)
@@ -102,7 +102,7 @@ def test_every_write_is_marked_while_tables_grow() -> None:
 
 
 def test_there_is_no_float_in_the_state() -> None:
-    """All fields are integers or booleans, so that every machine computes the same."""
+    """All fields are integers or booleans, so every machine computes the same state."""
     state = Meadow(load_scenario("quiet-meadow").config).state
 
     assert {state[name].dtype.kind for name in state} <= set("iub")
@@ -111,7 +111,7 @@ def test_there_is_no_float_in_the_state() -> None:
 @settings(deadline=None, max_examples=10)
 @given(meadows(), st.integers(1, 20))
 def test_a_snapshot_restores_a_used_meadow(plain: dict[str, Any], tick: int) -> None:
-    """A meadow that went elsewhere goes on from a snapshot as the first one did: nothing lives outside of the state."""
+    """A used meadow continues from a snapshot like the original: it has no hidden state."""
     one, used = Meadow(plain), Meadow(plain)
     for _ in range(tick):
         one.step(None)
@@ -127,8 +127,8 @@ def test_a_snapshot_restores_a_used_meadow(plain: dict[str, Any], tick: int) -> 
 
 
 @pytest.mark.parametrize("count", [1, 29, 30, 31])
-def test_scattered_plants_get_cells_of_their_own(count: int) -> None:
-    """As many as there is room for, never two in a cell, elsewhere under another seed; nobody was born."""
+def test_scattered_plants_get_different_cells(count: int) -> None:
+    """Plants fill at most all cells, one per cell, at different cells for a different seed; none counts as a birth."""
     configs = [small_meadow(plants=[{"species": "moss", "count": count}], seed=seed) for seed in (1, 1, 2)]
     one, same, other = (Meadow(config).state for config in configs)
 
@@ -153,7 +153,7 @@ def test_of_two_plants_for_one_cell_the_first_species_stays() -> None:
 
 
 def test_figures_and_picture() -> None:
-    """The summary names each species with counts and energy; the picture is what everybody sees."""
+    """The summary names each species with counts and energy; the picture is the visible energy."""
     config = small_meadow(
         herbivores=[{"name": "sheep", "consumption_rate": 1, "upkeep": 0, "energy_min": 2}],
         diet=[[True]],

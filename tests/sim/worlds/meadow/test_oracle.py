@@ -1,4 +1,4 @@
-"""A second meadow in plain Python must agree with the first in every field at every tick; and it must itself be right.
+"""A second meadow in plain Python must agree with the first in every field at every tick; and must itself be correct.
 
 The numbers in the tests of the oracle were worked out by hand from docs/meadow-rules.md.
 """
@@ -22,7 +22,7 @@ from oracle.naive_state import draw, pick
 from sim_strategies import idle_flora, meadow_inputs, meadows, philox_block, small_meadow
 
 ONE = 65_536
-SWARMS_MAX = 100  # Where there are more, the oracle has become slow: the run ends.
+SWARMS_MAX = 100  # With more swarms the oracle is too slow: the run ends.
 ALWAYS: dict[str, Any] = {"all": []}
 
 Run = Callable[..., NaiveMeadow]
@@ -30,7 +30,7 @@ Run = Callable[..., NaiveMeadow]
 
 @pytest.fixture(params=[lambda plain: NaiveMeadow(read_config(plain)), FollowedMeadow], ids=["oracle", "both"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Makes an oracle that has done as many ticks as there are lists of inputs; alone, and beside the fast meadow."""
+    """Makes an oracle after one tick per list of inputs; alone, and compared with the fast meadow."""
 
     def make(plain: dict[str, Any], *inputs: list[dict[str, Any]]) -> NaiveMeadow:
         naive: NaiveMeadow = request.param(plain)
@@ -56,7 +56,7 @@ def test_both_meadows_have_the_same_state_at_every_tick(data: st.DataObject, tic
     "name", ["arms-race", *(pytest.param(name, marks=pytest.mark.long) for name in ("quiet-meadow", "boom-and-crash"))]
 )
 def test_the_shipped_scenarios_are_those_of_the_oracle(name: str) -> None:
-    """Sixty ticks with their scheduled inputs: what test_exactness.py calls golden is right, too."""
+    """Sixty ticks with their scheduled inputs: the golden hashes of test_exactness.py are correct, too."""
     config = load_scenario(name).config
     followed, inputs_at = FollowedMeadow(config), WORLD.inputs(config)
     for tick in range(1, 61):
@@ -67,7 +67,7 @@ def test_the_shipped_scenarios_are_those_of_the_oracle(name: str) -> None:
 
 
 def test_a_difference_is_named_by_tick_field_and_index(run: Run) -> None:
-    """One number that is wrong, and a row too many; nothing where all is equal."""
+    """A different number and an additional row are named; equal states have no difference."""
     plain = small_meadow(plants=[{"species": "moss", "count": 3}], substances=[{"name": "musk", "kind": "signal"}])
     naive = run(plain, [], [])
     state = state_of(naive)
@@ -155,7 +155,7 @@ def test_flow_of_two_plants(run: Run) -> None:
 
 
 def test_growth_drought_and_death(run: Run) -> None:
-    """25 % of 10 is gained; by 150 % drought half of that is lost until the threshold is passed, with no last words."""
+    """25 % of 10 is gained; by 150 % drought half of that is lost until the plants die; dead plants leave no energy in the layers."""
     plain = small_meadow(
         flora=[idle_flora("moss", growth_percent=25, max_energy=12)],
         plants=[{"species": "moss", "x": 1, "y": 0}, {"species": "moss", "x": 2, "y": 0}],

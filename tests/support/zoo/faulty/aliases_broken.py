@@ -1,4 +1,4 @@
-"""Cause 5: aliases: two names of one array, and a view into another, which ``load`` makes arrays of their own."""
+"""Cause 5: aliases: two names of one array, and a view into another, which ``load`` turns into separate arrays."""
 
 import numpy as np
 

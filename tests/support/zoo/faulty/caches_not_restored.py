@@ -1,4 +1,4 @@
-"""Cause 4: caches of what the state once was, and the warm start of an iteration, which keyframes do not hold."""
+"""Cause 4: caches of earlier states, and the warm start of an iteration, which keyframes do not hold."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Cause 2: random draws outside: ``random``, ``np.random``, ``uuid``; and one draw too many from the stream in the state."""
+"""Cause 2: random draws outside: ``random``, ``np.random``, ``uuid``; and an additional draw from the stream in the state."""
 
 import random
 import uuid

@@ -1,4 +1,4 @@
-"""Cause 6: floating point: functions and ties that differ between processors, another order of a sum, single precision."""
+"""Cause 6: floating point: functions and ties that differ between processors, a different order of a sum, single precision."""
 
 import numpy as np
 

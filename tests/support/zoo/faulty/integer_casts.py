@@ -1,4 +1,4 @@
-"""Cause 13: integers of another width. A stand-in: ``int`` is written as what it was on Windows before NumPy 2."""
+"""Cause 13: integers of a different width. A stand-in: ``int`` has the width that it had on Windows before NumPy 2."""
 
 import numpy as np
 

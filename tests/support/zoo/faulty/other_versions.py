@@ -1,4 +1,4 @@
-"""Cause 9: another version of the world, in which a line was changed."""
+"""Cause 9: a different version of the world, with one changed line."""
 
 from zoo.flock import Flock
 

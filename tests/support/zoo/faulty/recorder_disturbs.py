@@ -1,4 +1,4 @@
-"""Cause 12: the recorder disturbs the run: being saved empties a list, and the writer is one thread more."""
+"""Cause 12: the recorder disturbs the run: a save empties a list, and the writer is an additional thread."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Cause 1: state outside of the state: an attribute, a module global, a closure."""
+"""Cause 1: hidden state: an attribute, a module global, a closure."""
 
 from zoo.flock import Flock
 

@@ -1,6 +1,6 @@
-"""Cause 7: threads. A stand-in: the sum is put together from a part for each thread, as BLAS and numba do, in one thread.
+"""Cause 7: threads. A stand-in: the sum is combined from one part per thread, as in BLAS and numba, but in one thread.
 
-Real threads would give the same bits most of the time on a machine with two processors, and a test needs all of it.
+On a machine with two processors, real threads would give the same bits most of the time; a test needs a certain difference.
 """
 
 import os

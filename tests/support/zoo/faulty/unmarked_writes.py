@@ -1,4 +1,4 @@
-"""Cause 8: a write without a mark, which keyframes of marked rows miss, and one to a field of another phase."""
+"""Cause 8: a write without a mark, which keyframes of marked rows miss, and a write to a field of a different phase."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Cause 14: the wall clock: the time of day, and how long something took."""
+"""Cause 14: the wall clock: the time of day, and a measured duration."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Cause 5: aliases. Here ``load`` makes them again."""
+"""Cause 5: aliases. Here ``load`` restores them."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Cause 4: caches and warm starts. Here they hold what does not change, or there are none."""
+"""Cause 4: caches and warm starts. Here they hold constants, or do not exist."""
 
 import functools
 
@@ -18,7 +18,7 @@ class StaleTable(Flock):
     def graze(self, inputs):
         super().graze(inputs)
         if "row" not in self._table:
-            self._table["row"] = 3  # The same whenever it is asked for.
+            self._table["row"] = 3  # Constant.
         self.state["grass"][:] += self._table["row"]
 
 

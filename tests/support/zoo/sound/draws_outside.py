@@ -1,4 +1,4 @@
-"""Cause 2: random draws outside. Here all are drawn from the stream in the state, as many in each tick as they should."""
+"""Cause 2: random draws outside. Here all draws come from the stream in the state, with the correct number per tick."""
 
 from sim import RandomStream
 

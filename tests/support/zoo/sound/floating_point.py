@@ -1,4 +1,4 @@
-"""Cause 6: floating point. Here only what is the same on every processor, in a fixed order and in double precision."""
+"""Cause 6: floating point. Here results are equal on every processor, in a fixed order and in double precision."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Cause 13: integers of another width. Here each says how wide it is."""
+"""Cause 13: integers of a different width. Here each states its width."""
 
 import numpy as np
 

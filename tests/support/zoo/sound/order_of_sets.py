@@ -1,4 +1,4 @@
-"""Cause 3: the order of sets and dicts. Here it is sorted before anybody goes through it."""
+"""Cause 3: the order of sets and dicts. Here they are sorted before iteration."""
 
 from zoo.flock import Flock
 

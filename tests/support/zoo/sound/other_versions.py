@@ -1,4 +1,4 @@
-"""Cause 9: another version of the world: this is the one that recorded."""
+"""Cause 9: a different version of the world: this is the recorded version."""
 
 from zoo.flock import Flock
 

@@ -1,4 +1,4 @@
-"""Cause 12: the recorder disturbs the run. Here nobody notices it."""
+"""Cause 12: the recorder disturbs the run. Here it has no effect."""
 
 import numpy as np
 

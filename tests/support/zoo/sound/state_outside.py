@@ -1,4 +1,4 @@
-"""Cause 1: state outside of the state. Here all that lasts is in the state."""
+"""Cause 1: hidden state. Here the state is complete."""
 
 from zoo.flock import Flock
 

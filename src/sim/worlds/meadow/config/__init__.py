@@ -1,4 +1,4 @@
-"""A meadow as it is written: TOML read and checked."""
+"""The configuration of a meadow: TOML, read and checked."""
 
 from sim.worlds.meadow.config.meadow import read_config
 

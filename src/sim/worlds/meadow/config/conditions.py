@@ -1,4 +1,4 @@
-"""When a plant begins a defence: conditions on what is in its cell, and trees of them."""
+"""Trigger conditions: trees of conditions on a plant and its cell that decide when it begins a defence."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sim.scenario.config.structure import Decimal, Whole
 from sim.worlds.meadow.config.species import POPULATION_MAX
 
 CONCENTRATION_MAX = 1024  # No signal rises above this.
-DEPTH_MAX = 8  # Of a tree; far more than anybody can read.
+DEPTH_MAX = 8  # Of a tree; far more than a reader can follow.
 KINDS = ("herbivore", "substance", "signal", "all", "any", "not")
 
 
 @attrs.frozen
 class Condition:
-    """One node of a condition tree: exactly one of the first six keys, and what belongs to it.
+    """One node of a condition tree: exactly one of the first six keys, with the keys that go with it.
 
     Attributes:
-        herbivore: a species, of which at least heads heads are in the plant's cell.
-        substance: one that the plant has, active.
-        signal: a signal, of which there is at least concentration in the plant's cell.
-        all, any, not_: of other conditions; in a scenario the key is ``not``.
+        herbivore: a species; it holds if at least ``heads`` of its heads are in the plant's cell.
+        substance: a substance; it holds if the plant has it and it is active.
+        signal: a signal; it holds if the plant's cell has at least ``concentration`` of it.
+        all, any, not_: combine other conditions; the scenario's key for not_ is ``not``.
     """
 
     herbivore: str | None = None
@@ -36,29 +36,27 @@ class Condition:
     concentration: Annotated[int, Decimal(0, CONCENTRATION_MAX)] | None = None
 
     def __attrs_post_init__(self) -> None:
-        given = [kind for kind in KINDS if getattr(self, _attribute(kind)) is not None]
-        if len(given) != 1:
-            raise ConfigError(
-                "", f"one of the keys {', '.join(KINDS)} was expected, found {', '.join(given) or 'none'}"
-            )
+        kinds = [kind for kind in KINDS if getattr(self, _attribute(kind)) is not None]
+        if len(kinds) != 1:
+            raise ConfigError("", f"expected one of the keys {', '.join(KINDS)}, got {', '.join(kinds) or 'none'}")
         for key, kind in (("heads", "herbivore"), ("concentration", "signal")):
-            if (getattr(self, key) is not None) != (given[0] == kind):
-                raise ConfigError(key, "this key is missing" if given[0] == kind else f"only with {kind}")
+            if (getattr(self, key) is not None) != (kinds[0] == kind):
+                raise ConfigError(key, "this key is missing" if kinds[0] == kind else f"only with {kind}")
 
     @property
     def kind(self) -> str:
-        """Which of the keys it has."""
+        """The one key of KINDS that is set."""
         return next(kind for kind in KINDS if getattr(self, _attribute(kind)) is not None)
 
     @property
-    def parts(self) -> tuple[Condition, ...]:
-        """The conditions right below."""
+    def children(self) -> tuple[Condition, ...]:
+        """The conditions directly below this one."""
         return self.all or self.any or ((self.not_,) if self.not_ is not None else ())
 
     @property
     def depth(self) -> int:
-        """How many levels the tree has."""
-        return 1 + max((part.depth for part in self.parts), default=0)
+        """The number of levels of the tree."""
+        return 1 + max((child.depth for child in self.children), default=0)
 
 
 def _attribute(kind: str) -> str:

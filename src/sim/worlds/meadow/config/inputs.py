@@ -1,4 +1,4 @@
-"""The kinds of inputs that a meadow understands, and those that a scenario sends by itself."""
+"""The kinds of inputs of a meadow, and the inputs that a scenario schedules."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ INPUT_KEYS = {  # The keys of each kind of input, in the order that sorts inputs
     "split": ("swarm",),
     "spawn": ("species", "x", "y", "population"),
 }
-PLAYER_KINDS = ("steer", "split", "spawn")  # Not a scenario's: who sends them has seen something before.
+PLAYER_KINDS = ("steer", "split", "spawn")  # Never scheduled: a player decides on them after seeing the state.
 
-# What of the configuration can be changed while a meadow runs, with the bounds of the value that an input brings:
-# a percentage and concentrations in fixed point, whole ticks and heads, energy in fixed point.
+# The parameters that inputs can change while a meadow runs, with the bounds of their values: percentages, energies and
+# concentrations are in fixed point, ticks and heads are whole numbers.
 PARAMETERS: dict[str, Whole | Decimal] = {
     "growth": Decimal(0, 1000),
     "link_interval": Whole(1, TICKS_MAX),
@@ -42,13 +42,13 @@ _WindPart = Annotated[int, Decimal(-64, 64)]
 
 @attrs.frozen
 class ScheduledInput:
-    """An input that the scenario sends at a tick and, with every, again and again until a tick.
+    """An input that the scenario sends at a tick and, with ``every``, repeats until a tick.
 
     Attributes:
-        kind: one of INPUT_KEYS that is not a player's; the other keys are those of the kind (see inputs.py).
-        tick: of the first time.
-        every, until: ticks between repetitions, and the last tick at which there may be one.
-        parameter, value: what to set, by name; value as the parameter's own key has it.
+        kind: a kind of INPUT_KEYS that is not in PLAYER_KINDS; it decides which other keys are required.
+        tick: the first tick at which it is sent.
+        every, until: ticks between repetitions, and the last tick at which one may be sent.
+        parameter, value: the name of the parameter to set, and its new value in the unit of the parameter's key.
     """
 
     kind: str
@@ -70,12 +70,12 @@ class ScheduledInput:
     def __attrs_post_init__(self) -> None:
         kinds = [kind for kind in INPUT_KEYS if kind not in PLAYER_KINDS]
         if self.kind not in kinds:
-            raise ConfigError("kind", f"one of {', '.join(kinds)} was expected, found {self.kind!r}")
-        wanted = set(INPUT_KEYS[self.kind])
+            raise ConfigError("kind", f"expected one of {', '.join(kinds)}, got {self.kind!r}")
+        required = set(INPUT_KEYS[self.kind])
         for field in attrs.fields(ScheduledInput)[4:]:
-            given = getattr(self, field.name) is not None
-            if given != (field.name in wanted):
-                problem = "there is no such key for" if given else "this key is missing for"
+            is_set = getattr(self, field.name) is not None
+            if is_set != (field.name in required):
+                problem = "there is no such key for" if is_set else "this key is missing for"
                 raise ConfigError(field.name, f"{problem} an input of kind {self.kind}")
         if self.parameter is not None:
             self._check_parameter()
@@ -83,24 +83,24 @@ class ScheduledInput:
     def _check_parameter(self) -> None:
         if self.parameter not in PARAMETERS:
             names = ", ".join(PARAMETERS)
-            raise ConfigError("parameter", f"one of {names} was expected, found {self.parameter!r}")
+            raise ConfigError("parameter", f"expected one of {names}, got {self.parameter!r}")
         bounds = PARAMETERS[self.parameter]
         low, high = fixed_bounds(bounds)
         sent = self.sent_value
         if isinstance(bounds, Whole) and self.value != sent << 16:
-            raise ConfigError("value", f"a whole number from {bounds.low} to {bounds.high} was expected")
+            raise ConfigError("value", f"expected a whole number from {bounds.low} to {bounds.high}")
         if not low <= sent <= high:
-            what = "whole" if isinstance(bounds, Whole) else "decimal"
-            raise ConfigError("value", f"a {what} number from {bounds.low} to {bounds.high} was expected")
+            number_type = "whole" if isinstance(bounds, Whole) else "decimal"
+            raise ConfigError("value", f"expected a {number_type} number from {bounds.low} to {bounds.high}")
 
     @property
     def sent_value(self) -> int:
-        """The value as the input has it: whole numbers as they are, others in fixed point."""
+        """The value in the form of an input: a whole number, or fixed point."""
         assert self.value is not None
         assert self.parameter is not None
         return self.value >> 16 if isinstance(PARAMETERS[self.parameter], Whole) else self.value
 
 
 def fixed_bounds(bounds: Whole | Decimal) -> tuple[int, int]:
-    """The bounds of the value of a parameter as an input has it."""
+    """Return the bounds of a parameter in the form of an input's value: whole numbers, or fixed point."""
     return (bounds.low, bounds.high) if isinstance(bounds, Whole) else (bounds.low << 16, bounds.high << 16)

@@ -1,6 +1,6 @@
-"""What a meadow is made of: sizes, species, placements, defences, players, bounds; checked, in fixed point.
+"""The configuration of a meadow: sizes, species, placements, defences, players, bounds; checked, in fixed point.
 
-Energies, rates and concentrations are decimals in a scenario and 1/65536 units (fixed_point.py) here.
+Energies, rates and concentrations are decimals in a scenario. Here they are integers in 1/65536 units (fixed_point.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sim.worlds.meadow.config.species import POPULATION_MAX, TICKS_MAX, Energy, 
 SPECIES_MAX = 16  # Of flora, of herbivores and of substances each.
 SIDE_CELLS_MAX = 4096
 WIND_MAX = 64  # Cells a tick; far more than any meadow needs.
-RULES_MAX = 256  # Each is looked at for each plant of its species in each tick.
+RULES_MAX = 256  # Every rule is evaluated for every plant of its species in every tick.
 
 Cells = Annotated[int, Whole(0, SIDE_CELLS_MAX - 1)]
 WindPart = Annotated[int, Decimal(-WIND_MAX, WIND_MAX)]
@@ -40,9 +40,9 @@ class Links:
     """Mycorrhizal links between neighbouring plants.
 
     Attributes:
-        interval: ticks from one pass of growth to the next.
-        cost: energy that each of the two pays.
-        between_species: whether plants of different species link.
+        interval: ticks from one pass of link growth to the next.
+        cost: energy that each of the two plants pays.
+        between_species: plants of different species link, too.
     """
 
     interval: Ticks = 8
@@ -52,7 +52,7 @@ class Links:
 
 @attrs.frozen
 class Dispersal:
-    """How wind carries seeds: they fly flight_ticks (drop height over terminal velocity) times the wind, in cells."""
+    """Seeds carried by wind: they fly flight_ticks (drop height over terminal velocity) times the wind, in cells."""
 
     flight_ticks: Annotated[int, Decimal(0, 1000)] = 102_400  # 1.25 / 0.8
 
@@ -67,10 +67,10 @@ class Wind:
 
 @attrs.frozen
 class Crowding:
-    """What makes swarms wander.
+    """Causes of random walks of swarms.
 
     Attributes:
-        carrying_capacity: heads in a cell; where there are more, swarms walk away at random.
+        carrying_capacity: heads in a cell; above this, swarms walk away at random.
         taste_ticks: ticks of random walk after a plant that is not in the diet.
     """
 
@@ -80,11 +80,11 @@ class Crowding:
 
 @attrs.frozen
 class Signalling:
-    """How substances leave plants and spread.
+    """Emission and spread of substances.
 
     Attributes:
         emission: concentration that an active substance of strength 1 gives off in a tick.
-        decay: share of a signal that is left after a tick.
+        decay: share of a signal that remains after a tick.
         epsilon: concentrations below this become 0.
     """
 
@@ -98,7 +98,7 @@ class Trigger:
     """Plants of a species begin a defence when a condition holds.
 
     Attributes:
-        flora, substance: names.
+        flora, substance: names of the plant species and of the substance.
         when: the condition.
     """
 
@@ -109,14 +109,14 @@ class Trigger:
 
 @attrs.frozen
 class Player:
-    """Somebody who steers one herbivore species.
+    """A player who steers one herbivore species.
 
     Attributes:
-        species: its name.
-        budget, budget_max, income: what commands are paid from: at the start, at most, and gained a tick.
-        spawn_cost, split_cost: of a head that is put down, and of dividing a swarm.
-        bias: how much more likely a swarm goes where it is steered.
-        sight: cells that a swarm sees, in x and in y.
+        species: the name of the species.
+        budget, budget_max, income: the energy that commands cost: at the start, at most, and gained per tick.
+        spawn_cost, split_cost: the price of each spawned head, and of dividing a swarm.
+        bias: the factor on the weight of the cell towards which a swarm is steered.
+        sight: the distance in cells that a swarm sees, in x and in y.
     """
 
     species: str
@@ -131,15 +131,15 @@ class Player:
 
 @attrs.frozen
 class Termination:
-    """What ends a run before its last tick; see termination.py.
+    """Conditions that end a run before its last tick; see termination.py.
 
     Attributes:
-        flora_extinct: plant species of which none may be gone (Z2).
-        all_flora: whether it ends without plants (Z3).
-        herbivores_extinct: herbivore species of which none may be gone (Z4).
-        all_herbivores: whether it ends without swarms (Z5).
-        flora_energy_max: energy of all plants (Z6).
-        population_max: heads of all swarms (Z7).
+        flora_extinct: plant species; the run ends if one of them is extinct (Z2).
+        all_flora: end the run when no plant is left (Z3).
+        herbivores_extinct: herbivore species; the run ends if one of them is extinct (Z4).
+        all_herbivores: end the run when no swarm is left (Z5).
+        flora_energy_max: end the run when all plants together have more energy than this (Z6).
+        population_max: end the run when all swarms together have more heads than this (Z7).
     """
 
     flora_extinct: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class Termination:
 
 @attrs.frozen
 class PlantPlacement:
-    """One plant at (x, y), or count plants scattered at random; the seed decides where."""
+    """One plant at (x, y), or ``count`` plants scattered at random by the seed."""
 
     species: str
     x: Cells | None = None
@@ -162,7 +162,7 @@ class PlantPlacement:
 
 @attrs.frozen
 class SwarmPlacement:
-    """Swarms of population heads: one at (x, y), or count of them scattered at random."""
+    """Swarms of ``population`` heads: one at (x, y), or ``count`` swarms scattered at random."""
 
     species: str
     population: Annotated[int, Whole(1, POPULATION_MAX)]
@@ -173,10 +173,10 @@ class SwarmPlacement:
 
 @attrs.frozen
 class MeadowConfig:
-    """A whole meadow.
+    """The configuration of one meadow.
 
     Attributes:
-        diet: diet[herbivore][flora] says who eats what.
+        diet: diet[herbivore][flora] is true if the herbivore eats the plant.
     """
 
     grid: Grid
@@ -203,20 +203,20 @@ class MeadowConfig:
     def __attrs_post_init__(self) -> None:
         for key in ("flora", "herbivores", "substances"):
             names: list[str] = [species.name for species in getattr(self, key)]
-            least, what = (1 if key == "flora" else 0), ("substances" if key == "substances" else "species")
+            least, noun = (1 if key == "flora" else 0), ("substances" if key == "substances" else "species")
             if not least <= len(names) <= SPECIES_MAX:
-                raise ConfigError(key, f"{least} to {SPECIES_MAX} {what} were expected, found {len(names)}")
+                raise ConfigError(key, f"expected {least} to {SPECIES_MAX} {noun}, got {len(names)}")
             if len(set(names)) < len(names):
-                raise ConfigError(key, f"two {what} have the same name")
+                raise ConfigError(key, f"two {noun} have the same name")
         self._check_diet()
         self._check_triggers()
         self._check_players()
         self._check_placements()
-        for key, wanted, find in (
+        for key, species_names, find in (
             ("flora_extinct", self.termination.flora_extinct, self.flora_index),
             ("herbivores_extinct", self.termination.herbivores_extinct, self.herbivore_index),
         ):
-            for index, name in enumerate(wanted):
+            for index, name in enumerate(species_names):
                 find(name, f"termination.{key}[{index}]")
 
     def _check_diet(self) -> None:
@@ -225,75 +225,77 @@ class MeadowConfig:
             shape = " and ".join(str(len(row)) for row in self.diet) or "no"
             raise ConfigError(
                 "diet",
-                f"{rows} rows (herbivores) of {columns} values (flora) were expected, found {len(self.diet)} rows of {shape} values",
+                f"expected {rows} rows (herbivores) of {columns} values (flora), got {len(self.diet)} rows of {shape} values",
             )
 
     def _check_triggers(self) -> None:
         if len(self.triggers) > RULES_MAX:
-            raise ConfigError("triggers", f"at most {RULES_MAX} were expected, found {len(self.triggers)}")
+            raise ConfigError("triggers", f"expected at most {RULES_MAX} triggers, got {len(self.triggers)}")
         for index, trigger in enumerate(self.triggers):
-            place = f"triggers[{index}]"
-            self.flora_index(trigger.flora, f"{place}.flora")
-            self.substance_index(trigger.substance, f"{place}.substance")
+            key_path = f"triggers[{index}]"
+            self.flora_index(trigger.flora, f"{key_path}.flora")
+            self.substance_index(trigger.substance, f"{key_path}.substance")
             if trigger.when.depth > DEPTH_MAX:
-                raise ConfigError(f"{place}.when", f"at most {DEPTH_MAX} levels were expected")
-            self._check_condition(trigger.when, f"{place}.when")
+                raise ConfigError(f"{key_path}.when", f"expected at most {DEPTH_MAX} levels, got {trigger.when.depth}")
+            self._check_condition(trigger.when, f"{key_path}.when")
 
-    def _check_condition(self, condition: Condition, place: str) -> None:
+    def _check_condition(self, condition: Condition, key_path: str) -> None:
         if condition.herbivore is not None:
-            self.herbivore_index(condition.herbivore, f"{place}.herbivore")
+            self.herbivore_index(condition.herbivore, f"{key_path}.herbivore")
         if condition.substance is not None:
-            self.substance_index(condition.substance, f"{place}.substance")
+            self.substance_index(condition.substance, f"{key_path}.substance")
         if condition.signal is not None:
             names = [substance.name for substance in self.substances if substance.kind == "signal"]
-            _index_of(condition.signal, names, f"{place}.signal", "signal")
-        for index, part in enumerate(condition.parts):
-            self._check_condition(part, f"{place}.{condition.kind}" + ("" if condition.kind == "not" else f"[{index}]"))
+            _index_of(condition.signal, names, f"{key_path}.signal", "signal")
+        for index, child in enumerate(condition.children):
+            self._check_condition(
+                child, f"{key_path}.{condition.kind}" + ("" if condition.kind == "not" else f"[{index}]")
+            )
 
     def _check_players(self) -> None:
-        found: set[str] = set()
+        species: set[str] = set()
         for index, player in enumerate(self.players):
             self.herbivore_index(player.species, f"players[{index}].species")
-            if player.species in found:
+            if player.species in species:
                 raise ConfigError(f"players[{index}].species", f"{player.species} has a player already")
             if player.budget > player.budget_max:
-                raise ConfigError(f"players[{index}].budget", "at most budget_max was expected")
-            found.add(player.species)
+                raise ConfigError(f"players[{index}].budget", "expected at most budget_max")
+            species.add(player.species)
 
     def _check_placements(self) -> None:
         for key, find in (("plants", self.flora_index), ("swarms", self.herbivore_index)):
-            for index, one in enumerate(getattr(self, key)):
-                place = f"{key}[{index}]"
-                find(one.species, f"{place}.species")
-                if (one.count is None) == (one.x is None) or (one.x is None) != (one.y is None):
-                    raise ConfigError(place, "either x and y or count was expected")
-                self._check_cell(one.x, one.y, place)
+            for index, placement in enumerate(getattr(self, key)):
+                key_path = f"{key}[{index}]"
+                find(placement.species, f"{key_path}.species")
+                if (placement.count is None) == (placement.x is None) or (placement.x is None) != (placement.y is None):
+                    raise ConfigError(key_path, "expected either x and y, or count")
+                self._check_cell(placement.x, placement.y, key_path)
         for index, item in enumerate(self.inputs):
-            place = f"inputs[{index}]"
+            key_path = f"inputs[{index}]"
             if "species" in INPUT_KEYS[item.kind]:
                 find = self.flora_index if item.kind == "plant" else self.herbivore_index
-                find(str(item.species), f"{place}.species")
-            self._check_cell(item.x, item.y, place)
+                find(str(item.species), f"{key_path}.species")
+            self._check_cell(item.x, item.y, key_path)
 
-    def _check_cell(self, x: int | None, y: int | None, place: str) -> None:
+    def _check_cell(self, x: int | None, y: int | None, key_path: str) -> None:
         for key, value, size in (("x", x, self.grid.width), ("y", y, self.grid.height)):
             if value is not None and value >= size:
-                raise ConfigError(f"{place}.{key}", f"a whole number from 0 to {size - 1} was expected, found {value}")
+                raise ConfigError(f"{key_path}.{key}", f"expected a whole number from 0 to {size - 1}, got {value}")
 
-    def flora_index(self, name: str, place: str = "species") -> int:
-        """The number of the plant species called name. Raises ConfigError."""
-        return _index_of(name, [species.name for species in self.flora], place, "species")
+    def flora_index(self, name: str, key_path: str = "species") -> int:
+        """Return the index of the plant species with this name. Raises ConfigError if there is none."""
+        return _index_of(name, [species.name for species in self.flora], key_path, "species")
 
-    def herbivore_index(self, name: str, place: str = "species") -> int:
-        """The number of the herbivore species called name. Raises ConfigError."""
-        return _index_of(name, [species.name for species in self.herbivores], place, "species")
+    def herbivore_index(self, name: str, key_path: str = "species") -> int:
+        """Return the index of the herbivore species with this name. Raises ConfigError if there is none."""
+        return _index_of(name, [species.name for species in self.herbivores], key_path, "species")
 
-    def substance_index(self, name: str, place: str = "substance") -> int:
-        """The number of the substance called name. Raises ConfigError."""
-        return _index_of(name, [substance.name for substance in self.substances], place, "substance")
+    def substance_index(self, name: str, key_path: str = "substance") -> int:
+        """Return the index of the substance with this name. Raises ConfigError if there is none."""
+        return _index_of(name, [substance.name for substance in self.substances], key_path, "substance")
 
     def player_of(self, species: str) -> Player:
-        """The player of the herbivore species called so. Raises ConfigError if it has none."""
+        """Return the player of a herbivore species. Raises ConfigError if it has none."""
         for player in self.players:
             if player.species == species:
                 return player
@@ -302,17 +304,17 @@ class MeadowConfig:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """For each substance, which of the layers of its kind is its own."""
+        """The index of each substance's layer among the layers of its kind."""
         kinds = [substance.kind for substance in self.substances]
         return tuple(kinds[:index].count(kind) for index, kind in enumerate(kinds))
 
 
-def _index_of(name: str, names: Sequence[str], place: str, what: str) -> int:
+def _index_of(name: str, names: Sequence[str], key_path: str, noun: str) -> int:
     if name not in names:
-        raise ConfigError(place, f"one of {', '.join(names) or f'no {what}'} was expected, found {name!r}")
+        raise ConfigError(key_path, f"expected one of {', '.join(names) or f'no {noun}'}, got {name!r}")
     return names.index(name)
 
 
 def read_config(plain: Mapping[str, Any]) -> MeadowConfig:
-    """The configuration in plain data, as TOML gives it. Raises ConfigError for the first mistake."""
+    """Read a configuration from plain data, such as parsed TOML. Raises ConfigError for the first mistake."""
     return structure(plain, MeadowConfig)

@@ -1,4 +1,4 @@
-"""What the species of a meadow, and the substances that plants make, are like; checked, in fixed point."""
+"""Properties of plant species, herbivore species and substances; checked, in fixed point."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.scenario.config.structure import Decimal, Whole
 
 ENERGY_MAX = 1_000_000  # Times 65,536 and a million heads this stays far below 2**63.
 POPULATION_MAX = 1_000_000
-TICKS_MAX = 1 << 40  # What the random numbers' keys can count.
+TICKS_MAX = 1 << 40  # The limit of the keys of random numbers.
 SUBSTANCE_KINDS = ("signal", "toxin")
 
 Energy = Annotated[int, Decimal(0, ENERGY_MAX)]
@@ -25,15 +25,15 @@ class Flora:
     """A plant species.
 
     Attributes:
-        name: for summaries and for placements.
-        base_energy: of a seedling, and what growth is a percentage of.
+        name: used in summaries and placements.
+        base_energy: energy of a seedling; growth is a percentage of it.
         max_energy: growth stops here.
-        growth_percent: of base_energy, gained a tick.
+        growth_percent: energy gained per tick, as a percentage of base_energy.
         survival_threshold: a plant with less energy dies.
         reproduction_interval: ticks from a birth, or from a success, to the next attempt.
         seed_distance_min, seed_distance_max: in cells, both included.
         seed_cost: energy that a successful reproduction takes from the parent.
-        camouflage: what the flow field is multiplied by in its cells; 1 hides nothing.
+        camouflage: factor on the flow field in the cells of its plants; 1 hides nothing.
     """
 
     name: str
@@ -49,9 +49,9 @@ class Flora:
 
     def __attrs_post_init__(self) -> None:
         if self.seed_distance_min > self.seed_distance_max:
-            raise ConfigError("seed_distance_min", "at most seed_distance_max was expected")
+            raise ConfigError("seed_distance_min", "expected at most seed_distance_max")
         if not self.survival_threshold <= self.base_energy <= self.max_energy:
-            raise ConfigError("base_energy", "a value from survival_threshold to max_energy was expected")
+            raise ConfigError("base_energy", "expected a value from survival_threshold to max_energy")
 
 
 @attrs.frozen
@@ -59,13 +59,13 @@ class Herbivore:
     """A herbivore species.
 
     Attributes:
-        name: for summaries and for placements.
-        consumption_rate: energy that one head eats in a tick at velocity 1.
-        upkeep: energy that one head uses in a tick.
-        energy_min: energy that one head holds at least; what is above can become offspring.
+        name: used in summaries and placements.
+        consumption_rate: energy that one head eats per tick at velocity 1.
+        upkeep: energy that one head uses per tick.
+        energy_min: least energy of one head; a swarm's surplus can become offspring.
         velocity: ticks from one move to the next.
         reproduction_divisor: a new head costs energy_min times this.
-        split_population: a swarm of so many divides.
+        split_population: a swarm with this many heads divides.
     """
 
     name: str
@@ -82,15 +82,15 @@ class Substance:
     """A signal, which spreads with wind and roots, or a toxin, which acts where its plant stands.
 
     Attributes:
-        name: for triggers and pictures.
+        name: used in triggers and pictures.
         kind: signal or toxin.
-        strength: what the meadow's emission is multiplied by.
+        strength: factor on the meadow's emission.
         synthesis_ticks: triggered ticks from the beginning to the first emission.
-        aftereffect_ticks: how long it goes on when nothing triggers it any more.
-        irreversible: whether it never stops once it is active.
-        energy_cost: what its plant pays a tick while it is active.
-        lethality: of a toxin: share of the heads that it kills in a tick at concentration 1.
-        repellence: of a toxin: ticks of random walk that it causes.
+        aftereffect_ticks: ticks that it stays active after the last trigger.
+        irreversible: it never stops once it is active.
+        energy_cost: energy that its plant pays per tick while it is active.
+        lethality: toxins only: share of the heads that it kills per tick at concentration 1.
+        repellence: toxins only: ticks of random walk that it causes.
     """
 
     name: str
@@ -105,6 +105,6 @@ class Substance:
 
     def __attrs_post_init__(self) -> None:
         if self.kind not in SUBSTANCE_KINDS:
-            raise ConfigError("kind", f"one of {', '.join(SUBSTANCE_KINDS)} was expected, found {self.kind!r}")
+            raise ConfigError("kind", f"expected one of {', '.join(SUBSTANCE_KINDS)}, got {self.kind!r}")
         if self.kind == "signal" and (self.lethality or self.repellence):
             raise ConfigError("lethality" if self.lethality else "repellence", "only a toxin has this key")

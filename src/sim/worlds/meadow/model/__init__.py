@@ -1,1 +1,1 @@
-"""The meadow's state and what keeps it consistent: layout, tables, layers, energy ledger."""
+"""The state of a meadow and the operations that keep it consistent: layout, tables, layers, energy ledger."""

@@ -1,4 +1,4 @@
-"""What every phase of a meadow is given: the state, the configuration, and what follows from that."""
+"""The context that every phase of a meadow receives: the state, the configuration, and constants derived from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FloraTable:
 
     @staticmethod
     def of(config: MeadowConfig) -> FloraTable:
-        """The constants of a configuration."""
+        """Return the constants of a configuration."""
         names = [field.name for field in attrs.fields(FloraTable) if field.name not in ("growth", "rings")]
         columns = {name: np.array([getattr(flora, name) for flora in config.flora], np.int64) for name in names}
         growth = [flora.base_energy * flora.growth_percent // (100 * ONE) for flora in config.flora]
@@ -48,28 +48,30 @@ class FloraTable:
 
 
 def _kinds(config: MeadowConfig, players: dict[int, Player]) -> Values:
-    """The constants of the herbivore species, a row for each, as swarm_turn.py describes it: int64."""
+    """Return the constants of the herbivore species: int64, one row per species, columns as in swarm_turn.py."""
     rows = []
-    for index, (one, diet) in enumerate(zip(config.herbivores, config.diet, strict=True)):
-        bite, price = one.consumption_rate // one.velocity, multiply(one.energy_min, one.reproduction_divisor)
+    for index, (species, diet) in enumerate(zip(config.herbivores, config.diet, strict=True)):
+        bite = species.consumption_rate // species.velocity
+        price = multiply(species.energy_min, species.reproduction_divisor)
         bias = players[index].bias if index in players else 1
-        rows.append((bite, one.velocity, one.upkeep, one.energy_min, price, one.split_population, bias, *diet))
+        constants = (bite, species.velocity, species.upkeep, species.energy_min, price, species.split_population, bias)
+        rows.append((*constants, *diet))
     return np.array(rows, np.int64)
 
 
 @attrs.frozen(eq=False)
 class PhaseContext:
-    """A meadow as its phases see it.
+    """The state, configuration and constants of one meadow.
 
     Attributes:
-        state: all that lasts.
-        config: what never changes.
+        state: everything that persists from tick to tick.
+        config: the configuration, which never changes.
         flora: constants of the plant species as arrays.
         kinds: constants of the herbivore species as arrays.
-        defended: which plant species begin a defence, if a rule says so: (species,) bool.
-        players: by number of their herbivore species.
-        ledger: where flows of energy are noted, if somebody keeps books.
-        event_log: where it is noted what happens.
+        defended: True for plant species that have a trigger rule: (species,) bool.
+        players: by index of their herbivore species.
+        ledger: the ledger of energy flows; None if none is kept.
+        event_log: the events of the step.
     """
 
     state: State
@@ -83,7 +85,7 @@ class PhaseContext:
 
     @staticmethod
     def of(state: State, config: MeadowConfig, ledger: Ledger | None) -> PhaseContext:
-        """For a state of this configuration."""
+        """Make the context for a state of this configuration."""
         players = {config.herbivore_index(player.species): player for player in config.players}
         ruled = {trigger.flora for trigger in config.triggers}
         defended = np.array([flora.name in ruled for flora in config.flora])
@@ -92,25 +94,25 @@ class PhaseContext:
 
     @property
     def random(self) -> KeyedRandom:
-        """Draws under the meadow's seed."""
+        """Random draws keyed by the meadow's seed."""
         return KeyedRandom(int(self.state["seed"]))
 
     @property
     def tick(self) -> int:
-        """The tick that the step under way leads to."""
+        """The tick that the current step produces."""
         return int(self.state["tick"])
 
-    def parameter(self, which: Parameter) -> int:
-        """The present value of a parameter."""
-        return int(self.state["parameters"][which])
+    def parameter(self, parameter: Parameter) -> int:
+        """Return the current value of a parameter."""
+        return int(self.state["parameters"][parameter])
 
     def note(self, flow: Flow, amount: Any) -> None:
-        """Note a flow of energy, or the sum of several, if books are kept."""
+        """Note an energy flow, or the sum of an array of flows, if there is a ledger."""
         if self.ledger is not None:
             self.ledger.note(flow, np.sum(amount))
 
     def cells_around(self, x: int, y: int) -> list[tuple[int, int]]:
-        """The five cells: the cell, and its neighbours to the east, south, west and north, as far as they are inside."""
+        """Return the cell and its neighbours to the east, south, west and north that are inside the grid, in this order."""
         width, height = self.config.grid.width, self.config.grid.height
         near = [(x + dx, y + dy) for dx, dy in _HERE_AND_NEIGHBOURS]
         return [(cx, cy) for cx, cy in near if 0 <= cx < width and 0 <= cy < height]

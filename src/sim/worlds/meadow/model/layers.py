@@ -1,7 +1,7 @@
 """The double-buffered layers: phases read the front side, write the back side, and a rebuild swaps them.
 
 A write to plant energy becomes visible only by the rebuild. Both sides are equal after it, so that the next writes
-start from what everybody sees. Negative energy is written as zero.
+start from the visible values. Negative energy is written as zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PlantCells = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # Spec
 
 
 class PlantColumns(NamedTuple):
-    """Of the plants' table."""
+    """Columns of the table of plants."""
 
     species: npt.NDArray[Any]
     y: npt.NDArray[Any]
@@ -29,7 +29,7 @@ class PlantColumns(NamedTuple):
 
 
 def visible_energy(state: State) -> Layer:
-    """Plant energy by species as of the last rebuild: (species, height, width) int64, 1/65536 units."""
+    """Return plant energy by species as of the last rebuild: (species, height, width) int64, 1/65536 units."""
     layer: Layer = state["biotope.energy"][int(state["biotope.front"])]
     return layer
 
@@ -46,8 +46,8 @@ def write_energy(state: State, species: Any, y: Any, x: Any, energy: Any) -> Non
 def rebuild_at(state: State, rows: Layer, left: PlantCells) -> None:
     """Write the energies of all plants, which are in these rows, to the back side, and rebuild.
 
-    left: where plants were that have gone since the last rebuild; zeros are written there. Where none was, and none is,
-    nobody has written: there both sides are equal, and only the other cells are looked at.
+    left: cells of plants that were removed since the last rebuild; zeros are written there. Cells without a plant, then
+    and now, were not written: both sides are equal there, so they are skipped.
     """
     front = int(state["biotope.front"])
     (seen, written), (seen_sums, sums) = (
@@ -59,7 +59,7 @@ def rebuild_at(state: State, rows: Layer, left: PlantCells) -> None:
     cells = y.astype(np.int64) * width + x
     plants = PlantColumns(*(state[f"plants.{name}"] for name in ("species", "y", "x", "energy")))
     layers = (written, seen, sums, seen_sums)
-    # Those that have left come first, since a seedling of the same species may stand in such a cell.
+    # Removed plants come first, since a seedling of the same species may stand in such a cell.
     for rewritten, shown, changed_cells in (
         _publish(species * sums.size + cells, cells, np.zeros(len(cells), np.int64), *layers),
         publish(rows, plants, width, *layers),
@@ -75,8 +75,8 @@ def rebuild_at(state: State, rows: Layer, left: PlantCells) -> None:
 def publish(rows: Layer, plants: PlantColumns, width: int, *layers: Layer) -> tuple[Layer, Layer, Layer]:
     """Write the energies of plants to the back side, copy what differs to the front, and correct both sides' sums.
 
-    layers: the species' layers and their sum, back and front, each as one line: written, seen, sums, seen_sums.
-    Returns the numbers of what changed: on the back, on the front, and the cells whose sums did.
+    layers: the species' layers and their sum, back and front, flattened: written, seen, sums, seen_sums.
+    Returns the flat indices that changed on the back and on the front, and the cells whose sums changed.
     """
     compiled = compiled_for(len(rows), PLANTS_MIN, publish_plants)
     if compiled is None:

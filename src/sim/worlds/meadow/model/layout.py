@@ -1,7 +1,7 @@
-"""The fields of a meadow's state, and the numbers that stand for kinds and causes in them.
+"""The fields of a meadow's state, and the enums of kinds and causes in them.
 
-Positions are cells (x, y); grids are indexed [y, x], so that x is fastest in memory. Row order of the tables means
-nothing: a free row has id 0 and is all zeros, and the lowest free row is used first.
+Positions are cells (x, y); grids are indexed [y, x], so that x is fastest in memory. The row order of the tables
+has no meaning: a free row has id 0 and is all zeros, and the lowest free row is used first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sim.worlds.meadow.config.meadow import MeadowConfig
 
 
 class LossCause(enum.IntEnum):
-    """Why a plant last lost energy, hence what it died of when it dies."""
+    """The cause of a plant's last loss of energy, which is its cause of death when it dies."""
 
     BACKGROUND = 0
     REPRODUCTION = 1
@@ -24,7 +24,7 @@ class LossCause(enum.IntEnum):
 
 
 class HeadLoss(enum.IntEnum):
-    """What heads of a swarm died of."""
+    """The cause of death of heads of a swarm."""
 
     STARVATION = 0
     TOXIN = 1
@@ -32,7 +32,7 @@ class HeadLoss(enum.IntEnum):
 
 
 class DrawPhase(enum.IntEnum):
-    """The phase in the key of a random draw; a number is never used for two purposes."""
+    """The phase in the key of a random draw; each number has one purpose."""
 
     PLACEMENT = 0
     DISPERSAL = 1
@@ -41,7 +41,7 @@ class DrawPhase(enum.IntEnum):
 
 
 class Parameter(enum.IntEnum):
-    """A row of the field parameters; in the order of PARAMETERS."""
+    """An index of the field parameters, in the order of PARAMETERS."""
 
     GROWTH = 0
     LINK_INTERVAL = 1
@@ -57,14 +57,14 @@ NEIGHBOURS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # (dx, dy) of the four links of
 
 
 def make_schema(config: MeadowConfig) -> Schema:
-    """The schema of a meadow of this size."""
+    """Make the schema of a meadow of this configuration."""
     height, width = config.grid.height, config.grid.width
     flora, herbivores = len(config.flora), len(config.herbivores)
     kinds = [substance.kind for substance in config.substances]
     maps = (len(config.players), height, width)
     sight = (
-        Field("sight.last_seen", "i8", maps),  # The tick; NEVER_SEEN at first. The player's number is its place in the
-        Field("sight.plants", "i8", maps),  # configuration. The others: what was in the cell then.
+        Field("sight.last_seen", "i8", maps),  # The tick; NEVER_SEEN at first. The first axis is the player's index in
+        Field("sight.plants", "i8", maps),  # the configuration. The other fields: the contents of the cell then.
         Field("sight.food", "i8", maps),
         Field("sight.others", "i8", maps),
     )
@@ -103,7 +103,7 @@ def make_schema(config: MeadowConfig) -> Schema:
             Field("y", "i4", hot=True),
             Field("cooldown", "i4", hot=True),
             Field("repelled", "i4", hot=True),  # Ticks of random walk left.
-            Field("steer", "u1", hot=True),  # What a player asked for: 1 + stay, east, south, west, north.
+            Field("steer", "u1", hot=True),  # A player's command, 0 if none: 1 + stay, east, south, west, north.
             Field("initial_population", "i8"),
             Field("id", "i8"),
             Field("species", "i4"),
@@ -116,16 +116,18 @@ def make_schema(config: MeadowConfig) -> Schema:
             Field("active", "u1", hot=True),
             Field("id", "i8"),
             Field("owner", "i8"),  # Id of a plant.
-            Field("substance", "i4"),  # Its number in the configuration.
+            Field("substance", "i4"),  # Its index in the configuration.
             capacity=16,
         ),
-        Field("biotope.front", "u1", hot=True),  # Which side of the energy layers phases read.
+        Field("biotope.front", "u1", hot=True),  # The side of the energy layers that phases read.
         Field("biotope.energy", "i8", (2, flora, height, width)),  # Both sides; plant energy by species.
-        Field("biotope.total", "i8", (2, height, width)),  # Both sides; plant energy in sum.
+        Field("biotope.total", "i8", (2, height, width)),  # Both sides; energy of all plants.
         Field("biotope.occupant", "i4", (height, width)),  # Row of the plant in a cell, plus 1; 0 is none.
-        Field("biotope.flow", "i8", (height, width)),  # What draws swarms.
+        Field("biotope.flow", "i8", (height, width)),  # The attraction of swarms.
         Field("biotope.signals", "i8", (kinds.count("signal"), height, width)),  # Concentrations.
         Field("biotope.toxins", "i8", (kinds.count("toxin"), height, width)),
         Field("biotope.wind", "i8", (2, height, width)),  # East and south, cells a tick in fixed point.
-        *(sight if config.players else ()),  # Only then, so that a meadow without players is what it always was.
+        *(
+            sight if config.players else ()
+        ),  # Otherwise omitted: the schema of a meadow without players stays as before sight.
     )

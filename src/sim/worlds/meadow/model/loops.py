@@ -1,19 +1,19 @@
-"""Passes over all cells and over all plants as loops, for numba to compile; NumPy goes over large meadows more slowly.
+"""Passes over all cells and all plants as loops for numba to compile; on large meadows they are faster than NumPy.
 
-Each does what the function of arrays beside which it is called does, to the last bit; tests hold them to that, and to
-the second implementation. Python alone never runs them: it would take seconds.
+Each loop gives the same result as the NumPy code next to its call, to the last bit. Tests compare both with each other
+and with a second implementation. The loops are never run uncompiled: that would take seconds.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-Grid = Any  # (height, width) int64; or (layers, height, width).
-Column = Any  # One number for each row of a table; or a grid as one line of cells.
+Grid = Any  # (height, width) int64, or (layers, height, width).
+Column = Any  # One number per row of a table, or a flattened grid.
 
 
 def spread_over(energy: Grid, toxins: Grid, base: Grid, flow: Grid) -> None:
-    """See flow_field.spread; base is room for what spreads."""
+    """Compute flow_field.spread; base is a buffer for the values that spread."""
     height, width = energy.shape
     for y in range(height):
         for x in range(width):
@@ -34,7 +34,7 @@ def spread_over(energy: Grid, toxins: Grid, base: Grid, flow: Grid) -> None:
 
 
 def spread_at_edge(base: Grid, y: int, x: int) -> int:
-    """The flow of a cell that has less than four neighbours."""
+    """Return the flow of a cell that has fewer than four neighbours."""
     near, count = 0, 0
     if x + 1 < base.shape[1]:
         near, count = near + base[y, x + 1], count + 1
@@ -51,7 +51,7 @@ def spread_signal(
     old: Grid, wind: Grid, decay: int, epsilon: int, carried: Column, above: Column, here: Column, below: Column,
     new: Grid,
 ) -> None:  # fmt: skip
-    """See transport.spread. carried: room for a row, and a cell more on each side; above, here, below: rows of zeros."""
+    """Compute transport.spread. carried: buffer of a row plus a cell on each side; above, here, below: rows of zeros."""
     height, width = old.shape
     for y in range(height + 1):
         for x in range(width):
@@ -75,7 +75,7 @@ def grow_plants(
     energy: Column, species: Column, ids: Column, last: Column, tick: int, step: Column, energy_max: Column,
     threshold: Column, seed_cost: Column, interval: Column, changed: Column, dying: Column, parents: Column,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """See lifecycle.grow: the same, with the rows in room that is given; how many of each there are."""
+    """Compute lifecycle.grow. Writes the rows into the last three buffers and returns their counts."""
     changed_count, dying_count, parent_count = 0, 0, 0
     for row in range(len(energy)):
         if ids[row] != 0:
@@ -98,7 +98,7 @@ def publish_plants(
     rows: Column, species: Column, y: Column, x: Column, energy: Column, width: int, written: Column, seen: Column,
     sums: Column, seen_sums: Column, rewritten: Column, shown: Column, cells: Column,
 ) -> tuple[int, int]:  # fmt: skip
-    """See biotope.publish: the same, with the numbers in room that is given; how many of each there are."""
+    """Compute layers.publish. Writes the indices into the last three buffers; returns how many were rewritten and shown."""
     rewritten_count, shown_count, size = 0, 0, len(sums)
     for place in range(len(rows)):
         row = rows[place]

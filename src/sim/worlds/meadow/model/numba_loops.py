@@ -1,8 +1,8 @@
-"""Have a loop of the meadow compiled by numba, where that is installed and a meadow is large enough to gain from it.
+"""Compile loops of the meadow with numba, if it is installed and the meadow is large enough to gain from it.
 
-Compiled or not, a loop does the same to the last bit: it is one and the same function, of whole numbers alone, and
-nothing is switched on that would let the compiler change what it computes (no fastmath, no threads). An index that is
-not there raises IndexError in both. numba keeps what it has compiled, beside this file or in the user's cache folder.
+Compiled or not, a loop gives the same result to the last bit: both forms are one function of integers alone, and no
+option lets the compiler change the result (no fastmath, no threads). An index out of range raises IndexError in both.
+numba caches the compiled code, next to this file or in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy.typing as npt
 
 Function = Callable[..., Any]
 
-# From how many on it pays to import numba, which takes as long as some hundred ticks of less.
+# Counts from which compiled loops are worth the import of numba, which takes as long as some hundred smaller ticks.
 SWARMS_MIN, PLANTS_MIN, CELLS_MIN = 1_000, 20_000, 100_000
 
 
 @attrs.frozen
 class Loop:
-    """A loop in one of its two forms.
+    """A loop in one of its two forms, interpreted or compiled.
 
     Attributes:
         run: the function.
-        hold: makes of an array what the function takes for it, to be read and written item by item.
-        view: the same for an array of one axis of which only few places are looked at: written through.
+        hold: converts an array to the function's argument type, for reading and writing item by item.
+        view: converts a one-dimensional array of which few items are used; writes go through to the array.
     """
 
     run: Function
@@ -38,18 +38,18 @@ class Loop:
 
 
 def loop_for(count: int, least: int, function: Function, *helpers: Function) -> Loop:
-    """The form of a function for a loop over so many: compiled from the least count on. helpers: what it calls."""
+    """Return the form of a function for a loop over count items: compiled from least items on. helpers: its callees."""
     compiled = compiled_for(count, least, function, *helpers)
     return Loop(function, _as_list, _as_memory) if compiled is None else Loop(compiled, _as_it_is, _as_it_is)
 
 
 def compiled_for(count: int, least: int, function: Function, *helpers: Function) -> Function | None:
-    """The compiled function for so many, or None: the caller then does the same otherwise."""
-    return compile_loop(function, helpers) if pays(count, least) else None
+    """Return the compiled function for count items, or None: the caller then uses NumPy."""
+    return compile_loop(function, helpers) if is_worth_it(count, least) else None
 
 
-def pays(count: int, least: int) -> bool:
-    """Whether a loop over so many is worth it."""
+def is_worth_it(count: int, least: int) -> bool:
+    """Return True if compiling is worth it for a loop over count items."""
     return count >= least
 
 
@@ -67,7 +67,7 @@ def _as_it_is(values: npt.NDArray[Any]) -> Any:
 
 @functools.cache
 def compile_loop(function: Function, helpers: tuple[Function, ...]) -> Function | None:
-    """The function as numba compiles it, at its first call; None where numba is missing or switched off."""
+    """Return the function, which numba compiles at its first call; None if numba is missing or disabled."""
     if find_spec("numba") is None:
         return None
     import numba  # noqa: PLC0415 - takes half a second
@@ -78,21 +78,21 @@ def compile_loop(function: Function, helpers: tuple[Function, ...]) -> Function 
         numba.extending.register_jitable(boundscheck=True)(helper)
     try:
         compiled = numba.njit(function, boundscheck=True, cache=True)
-    except RuntimeError:  # There is no folder where it could be kept.
+    except RuntimeError:  # There is no folder for the cache.
         compiled = numba.njit(function, boundscheck=True)
     _announce(compiled)
-    done: Callable[..., None] = compiled
-    return done
+    typed: Callable[..., None] = compiled
+    return typed
 
 
 def _announce(compiled: Any) -> None:
-    """Say so when the function is compiled, which takes seconds, rather than taken from where numba has kept it."""
+    """Print a line when the function is compiled, which takes seconds, but not when it is loaded from the cache."""
     from numba.core import event  # noqa: PLC0415 - as above
 
     class Announcement(event.Listener):  # type: ignore[misc]
         def on_start(self, event: Any) -> None:
             if event.data["dispatcher"] is compiled:
-                text = "meadow: numba compiles a loop, which takes some seconds and is kept for the next time"
+                text = "meadow: numba is compiling a loop; this takes some seconds, and the result is cached"
                 print(text, file=sys.stderr, flush=True)
 
         def on_end(self, event: Any) -> None:

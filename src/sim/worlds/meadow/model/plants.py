@@ -1,4 +1,4 @@
-"""Bring plants into the meadow and take them out, so that table, index and layers always agree.
+"""Add and remove plants, and keep the table, the index and the layers consistent.
 
 Invariants:
     1. biotope.occupant[y, x] is the row of the plant there plus 1, or 0.
@@ -24,11 +24,11 @@ _COLUMNS = ("energy", "loss_cause", "last_reproduction", "id", "species", "x", "
 
 @attrs.frozen(eq=False)
 class Stand:
-    """The living plants of some species in ascending id, for phases in which none comes or goes.
+    """The living plants of some species in ascending id, for phases in which none is added or removed.
 
     Attributes:
-        rows: of the table.
-        ids: the same plants'.
+        rows: rows of the table.
+        ids: ids of the same plants.
     """
 
     rows: Rows
@@ -36,29 +36,29 @@ class Stand:
 
     @staticmethod
     def of(state: State, species: npt.NDArray[np.bool_]) -> Stand:
-        """As it is now. species: which of them."""
+        """Return the plants that live now. species: mask of the species to include."""
         rows = np.flatnonzero(species[state["plants.species"]] & (state["plants.id"] != 0))
         rows = in_order_of_id(state, "plants", rows)
         return Stand(rows, state["plants.id"][rows])
 
     def find(self, ids: Rows) -> Rows:
-        """Rows of the plants with these ids; -1 where there is none."""
-        place = np.searchsorted(self.ids, ids)
-        place[place == len(self.ids)] = 0
+        """Return the rows of the plants with these ids; -1 for an id that is not among them."""
+        index = np.searchsorted(self.ids, ids)
+        index[index == len(self.ids)] = 0
         result = np.full(len(ids), -1)
         if len(self.ids):
-            found = self.ids[place] == ids
-            result[found] = self.rows[place[found]]
+            matches = self.ids[index] == ids
+            result[matches] = self.rows[index[matches]]
         return result
 
 
 def plant_cells(state: State, rows: Rows) -> tuple[Rows, Rows, Rows]:
-    """Species, y and x of the plants in these rows."""
+    """Return species, y and x of the plants in these rows."""
     return state["plants.species"][rows], state["plants.y"][rows], state["plants.x"][rows]
 
 
 def add_plants(state: State, species: Rows, x: Rows, y: Rows, energy: Rows) -> None:
-    """Add plants at free cells, all different; ids in the order given, born at the present tick."""
+    """Add plants at distinct free cells, with ids in the order of the arrays, born at the current tick."""
     count = len(species)
     if not count:
         return
@@ -73,7 +73,7 @@ def add_plants(state: State, species: Rows, x: Rows, y: Rows, energy: Rows) -> N
 
 
 def remove_plants(state: State, rows: Rows) -> None:
-    """Take plants out of table, index, layers and their partners' links, and count what they died of."""
+    """Remove plants from table, index, layers and their partners' links, and count their causes of death."""
     if not len(rows):
         return
     species, x, y = (state[f"plants.{column}"][rows] for column in ("species", "x", "y"))

@@ -1,8 +1,8 @@
-"""What each swarm does in the phase interaction (see interaction.py for the rules), one swarm after the other.
+"""The turn of each swarm in the phase interaction, one swarm after the other (interaction.py has the rules).
 
-The loop is written once: Python runs it over lists and memoryviews; over int64 arrays it is what numba has compiled (see
-numba_loops.py). So it uses nothing of which the two think differently: no float, no unsigned number, and no product above
-63 bits. A swarm and a species are each one row of whole numbers: compiled code is slow with dozens of arrays.
+The loop is written once: Python runs it over lists and memoryviews, numba compiles it for int64 arrays (see
+numba_loops.py). So it uses nothing that the two compute differently: no float, no unsigned number, and no product above
+63 bits. A swarm and a species are each one row of integers: compiled code is slow with dozens of arrays.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from sim.worlds.meadow.config.species import POPULATION_MAX
 WEIGHT_MAX = 1 << 26  # Five of them, one sixteen times as heavy, times a 32-bit word stay below 2**63.
 NONE = -1
 
-# A swarm: columns of the table that change, its species, and a 32-bit word to move and one to divide by; then what it
-# did: the plants' row that it ate from, or NONE; energy eaten, and upkeep that it could not pay; heads; its daughter,
-# which is none if she has no heads.
+# A swarm: columns of the table that change, its species, and two random 32-bit words, for moving and for dividing. Then
+# its results: the row of the plant that it ate from, or NONE; energy eaten, and upkeep that it could not pay; heads
+# starved and born; its daughter, which exists only if DAUGHTER_HEADS is not 0.
 CHANGING = ("energy", "population", "x", "y", "cooldown", "repelled", "steer")
 ENERGY, POPULATION, X, Y, COOLDOWN, REPELLED, STEER, SPECIES, MOVE_WORD, SPLIT_WORD = range(10)
 EATEN_FROM, EATEN, UNPAID, STARVED, BORN, DAUGHTER_X, DAUGHTER_Y, DAUGHTER_HEADS, DAUGHTER_ENERGY = range(10, 19)
 SWARM_WIDTH = 19
 
-# A herbivore species; from DIET on for each plant species whether it is eaten.
+# A herbivore species; from DIET on, one flag per plant species: 1 if it is eaten.
 BITE, VELOCITY, UPKEEP, ENERGY_MIN, PRICE, SPLIT_POPULATION, BIAS, DIET = range(8)
 
-Row = Any  # List or array of whole numbers; rows of them; or a memoryview.
+Row = Any  # A list or array of integers, rows of them, or a memoryview.
 
 
 class Land(NamedTuple):
-    """What swarms meet: heads, flow and occupant by cell (y × width + x), the others by row of the plants' table."""
+    """The meadow that swarms act on: heads, flow, occupant by cell (y × width + x), the others by row of the plants."""
 
     width: int
     height: int
@@ -43,7 +43,7 @@ class Land(NamedTuple):
 
 
 def run_swarms(swarms: Row, kinds: Row, land: Land) -> None:
-    """Let all act, in their order."""
+    """Let all swarms act, in their order."""
     width, height, heads, occupant = land.width, land.height, land.heads, land.occupant
     plant_species, plant_energy = land.plant_species, land.plant_energy
     for swarm in swarms:
@@ -66,7 +66,7 @@ def run_swarms(swarms: Row, kinds: Row, land: Land) -> None:
 
 
 def move(swarm: Row, kind: Row, food: int, width: int, height: int, heads: Row, flow: Row, capacity: int) -> bool:
-    """Move a swarm if it is its time; whether it went to another cell. food: what it could eat here."""
+    """Move a swarm if its cooldown has run out. Returns True if it changed cells. food: energy that it could eat here."""
     steer = swarm[STEER]
     swarm[STEER] = 0
     if swarm[COOLDOWN] > 0:
@@ -93,7 +93,7 @@ def move(swarm: Row, kind: Row, food: int, width: int, height: int, heads: Row, 
 
 
 def pick_cell(x: int, y: int, word: int, width: int, height: int) -> tuple[int, int]:
-    """One of the five cells, as far as they are inside, each as likely as the others."""
+    """Pick one of the five cells that are inside, each with the same probability."""
     east, south, west, north = int(x + 1 < width), int(y + 1 < height), int(x > 0), int(y > 0)
     number = (word * (1 + east + south + west + north)) >> 32
     if number == 0:
@@ -108,7 +108,7 @@ def pick_cell(x: int, y: int, word: int, width: int, height: int) -> tuple[int, 
 
 
 def draw_cell(x: int, y: int, word: int, width: int, height: int, flow: Row, steer: int, bias: int) -> tuple[int, int]:
-    """One of the five cells, as far as they are inside, each with probability by its flow, and by where it is steered."""
+    """Draw one of the five cells that are inside, with a weight by its flow and by the player's steering."""
     here = y * width + x
     centre = flow[here]
     east = flow[here + 1] if x + 1 < width else centre
@@ -116,7 +116,7 @@ def draw_cell(x: int, y: int, word: int, width: int, height: int, flow: Row, ste
     west = flow[here - 1] if x > 0 else centre
     north = flow[here - width] if y > 0 else centre
     least = min(centre, east, south, west, north)
-    # What is outside has no weight, so that it is never drawn.
+    # A cell outside has no weight, so that it is never drawn.
     stay_weight = weigh(centre - least, 1, steer, bias)
     east_weight = weigh(east - least, 2, steer, bias) if x + 1 < width else 0
     south_weight = weigh(south - least, 3, steer, bias) if y + 1 < height else 0
@@ -136,7 +136,7 @@ def draw_cell(x: int, y: int, word: int, width: int, height: int, flow: Row, ste
 
 
 def weigh(above: int, cell: int, steer: int, bias: int) -> int:
-    """The weight of a cell whose flow is so much above the least. cell: what steer is if the swarm is steered there."""
+    """Return the weight of a cell. above: its flow minus the least. cell: the value of steer that points to it."""
     weight = 1 + min(above, WEIGHT_MAX - 1)
     return weight * bias if steer == cell else weight
 
@@ -154,7 +154,7 @@ def feed(swarm: Row, kind: Row, plant: int, plant_energy: Row) -> None:
 
 
 def live(swarm: Row, kind: Row) -> None:
-    """Upkeep, starvation, reproduction."""
+    """Apply upkeep, starvation and reproduction."""
     heads = swarm[POPULATION]
     energy = swarm[ENERGY] - kind[UPKEEP] * heads
     if energy < 0:
@@ -180,4 +180,4 @@ def divide(swarm: Row, width: int, height: int) -> None:
     swarm[ENERGY] -= swarm[DAUGHTER_ENERGY]
 
 
-HELPERS: tuple[Any, ...] = (move, pick_cell, draw_cell, weigh, feed, live, divide)  # What run_swarms calls.
+HELPERS: tuple[Any, ...] = (move, pick_cell, draw_cell, weigh, feed, live, divide)  # The callees of run_swarms.

@@ -1,4 +1,4 @@
-"""Bring swarms into the meadow, take them out, divide them."""
+"""Add, remove and divide swarms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from sim.worlds.meadow.model.table_rows import Rows, add_entities, clear_rows
 
 @attrs.define
 class Swarm:
-    """One row of the swarm table, as plain integers: many times faster to compute with, one by one, than array items.
+    """One row of the swarm table as Python integers, which are many times faster to compute with than array items.
 
-    Attributes: as the columns of the table.
+    The attributes are the columns of the table.
     """
 
     energy: int
@@ -40,12 +40,12 @@ COLUMNS = tuple(field.name for field in attrs.fields(Swarm))
 
 
 def new_swarm(species: int, x: int, y: int, population: int, energy: int) -> Swarm:
-    """A swarm that has no id yet."""
+    """Make a swarm that has no id yet."""
     return Swarm(energy, population, x, y, 0, 0, 0, population, 0, species)
 
 
 def add_swarms(state: State, swarms: Sequence[Swarm]) -> None:
-    """Add swarms; they get the next ids in the order given."""
+    """Add swarms with the next ids, in their order."""
     if swarms:
         columns = {name: [getattr(swarm, name) for swarm in swarms] for name in COLUMNS if name != "id"}
         add_entities(state, "swarms", "next_swarm_id", columns, len(swarms))
@@ -61,9 +61,9 @@ def release_swarm(context: PhaseContext, species: int, x: int, y: int, populatio
 
 
 def remove_swarms_without_heads(context: PhaseContext, rows: Rows, loss: HeadLoss) -> None:
-    """Free those of the rows, in ascending id, whose swarm has no heads left, by what took the last ones.
+    """Clear those of the rows, in ascending id, whose swarm has no heads left. loss: the cause of the last deaths.
 
-    What energy they had must have been noted.
+    Their remaining energy must have been noted in the ledger.
     """
     state = context.state
     empty = rows[state["swarms.population"][rows] == 0]
@@ -72,7 +72,7 @@ def remove_swarms_without_heads(context: PhaseContext, rows: Rows, loss: HeadLos
 
 
 def divide_swarm(context: PhaseContext, row: int) -> None:
-    """Split off a daughter with half of everything, rounded down, in one of the five cells; add her at once."""
+    """Split off a daughter with half of heads and energy, rounded down, in one of the five cells, and add it at once."""
     state = context.state
     x, y, species = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species"))
     cells = context.cells_around(x, y)
@@ -88,16 +88,16 @@ def divide_swarm(context: PhaseContext, row: int) -> None:
 
 
 def heads_by_plant(state: State, species: int) -> Layer:
-    """How many heads of a species are where each plant stands: (rows of the plants' table,) int64."""
+    """Count the heads of a species in the cell of each plant: (rows of the table of plants,) int64."""
     mine = np.flatnonzero((state["swarms.species"] == species) & (state["swarms.id"] != 0))
     plants = state["biotope.occupant"][state["swarms.y"][mine], state["swarms.x"][mine]]
-    heads = np.zeros(1 + state.count("plants"), np.int64)  # The first one is for where none stands.
+    heads = np.zeros(1 + state.count("plants"), np.int64)  # The first item is for cells without a plant.
     np.add.at(heads, plants, state["swarms.population"][mine])
     return heads[1:]
 
 
 def count_heads(state: State, rows: Rows, grid: Grid) -> Layer:
-    """How many heads the swarms of these rows have in each cell: (height, width) int64."""
+    """Count the heads of the swarms of these rows in each cell: (height, width) int64."""
     heads = np.zeros(grid.height * grid.width, np.int64)
     cells = state["swarms.y"][rows].astype(np.int64) * grid.width + state["swarms.x"][rows]
     np.add.at(heads, cells, state["swarms.population"][rows])

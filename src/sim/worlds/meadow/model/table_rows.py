@@ -1,4 +1,4 @@
-"""Rows of the tables: the lowest free ones for what is new, zeros for what is gone, living ones in the order of ids."""
+"""Rows of the tables: use the lowest free rows for new entities, zero removed rows, list living ones in order of id."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Rows = npt.NDArray[np.int64]
 
 
 def rows_by_id(state: Readable, table: str) -> Rows:
-    """Rows of the living entities of a table in ascending id: the stable order of every phase."""
+    """Return the rows of the living entities of a table in ascending id: the stable order of every phase."""
     return in_order_of_id(state, table, np.flatnonzero(state[f"{table}.id"] != 0))
 
 
 def in_order_of_id(state: Readable, table: str, rows: Rows) -> Rows:
-    """These rows of living entities, in ascending id."""
+    """Sort rows of living entities by ascending id."""
     ids = state[f"{table}.id"][rows]
-    if (ids[1:] > ids[:-1]).all():  # As long as no row was used again.
+    if (ids[1:] > ids[:-1]).all():  # True as long as no row was reused.
         return rows
     return rows[np.argsort(ids, kind="stable")]
 
 
 def add_entities(state: State, table: str, counter: str, columns: Mapping[str, Any], count: int) -> Rows:
-    """Add count entities with these columns, and ids from the field counter on in the order given; their rows."""
+    """Add count entities with these columns and with ids from the field counter on; return their rows."""
     free = np.flatnonzero(state[f"{table}.id"] == 0)[:count]
     if len(free) < count:
         added = state.add_rows(table, count - len(free))
@@ -43,18 +43,18 @@ def add_entities(state: State, table: str, counter: str, columns: Mapping[str, A
 
 
 def clear_rows(state: State, table: str, columns: tuple[str, ...], rows: Rows) -> None:
-    """Make rows free: all zeros."""
+    """Free rows: set them to zeros."""
     for name in columns:
         state[f"{table}.{name}"][rows] = 0
         state.mark(f"{table}.{name}", rows)
 
 
 def write_changed(state: State, name: str, values: npt.NDArray[Any]) -> None:
-    """Give a whole field new values, and mark where they are other ones."""
+    """Set all values of a field, and mark those that changed."""
     field = state[name]
     differs = field != values
     count = np.count_nonzero(differs)
     if count:
         np.copyto(field, values)
-        # Of so many, marking each costs more, for whoever asks too, than to take the others with them.
+        # Above half, marking single items costs more than marking all of them, for the reader of the marks, too.
         state.mark(name, None if 2 * count > differs.size else differs.reshape(-1))

@@ -1,10 +1,10 @@
-"""Phase flow_field: where swarms are drawn to; a short-range map of influence, not an equilibrium.
+"""Phase flow_field: the attraction of swarms; a short-range influence map, not an equilibrium.
 
-    base = visible plant energy in sum - sum of the toxin layers (those of the tick before)
+    base = visible energy of all plants - sum of the toxin layers of the previous tick
     flow = base + floor(sum of base over the neighbours / (2 × number of neighbours)); base alone without neighbours
 
 That is one pass of spreading over the 4 neighbours with decay 1/2. Then camouflage: at the cells of plants whose
-species has a camouflage c below 1, flow = floor(flow × c). It guides; the energy stays.
+species has a camouflage c below 1, flow = floor(flow × c). The flow only guides: the plants keep their energy.
 Units: 1/65536 energy; a toxin's concentration counts like energy.
 """
 
@@ -21,7 +21,7 @@ from sim.worlds.meadow.model.table_rows import write_changed
 
 
 def run_flow_field(context: PhaseContext) -> None:
-    """The whole phase."""
+    """Run the phase."""
     state = context.state
     flow = spread(state["biotope.total"][int(state["biotope.front"])], state["biotope.toxins"])
     hidden = context.flora.camouflage < ONE
@@ -33,10 +33,10 @@ def run_flow_field(context: PhaseContext) -> None:
 
 
 def spread(energy: Values, toxins: Values) -> Values:
-    """The field without camouflage: (height, width) int64. energy: (height, width). toxins: (layers, height, width).
+    """Compute the field without camouflage: (height, width) int64. energy: (height, width). toxins: (layers, height, width).
 
-    All cells are in one line, whose parts NumPy adds three times as fast as parts of a grid. What a line gets wrong, the
-    neighbours of the cells in the first and last column, is put right afterwards, as are the edges' fewer neighbours.
+    The cells are flattened: NumPy adds slices of a line three times as fast as slices of a grid. Flattening gives wrong
+    neighbours to the first and last column; the edges are corrected afterwards.
     """
     compiled = compiled_for(energy.size, CELLS_MIN, spread_over, spread_at_edge)
     if compiled is not None:
@@ -61,14 +61,14 @@ def spread(energy: Values, toxins: Values) -> Values:
 
 
 def _spread_at_edges(flow: Values, base: Values) -> None:
-    """The first and the last column."""
+    """Compute the flow of the first and the last column."""
     height, width = base.shape
     for x in (0, width - 1):
-        sides = [base[:, side] for side in (x - 1, x + 1) if 0 <= side < width]
-        near, count = np.zeros(height, np.int64), np.full(height, len(sides))
-        for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
-            near[here] += base[there, x]
-            count[here] += 1
-        for side in sides:
-            near += side
+        columns = [base[:, column] for column in (x - 1, x + 1) if 0 <= column < width]
+        near, count = np.zeros(height, np.int64), np.full(height, len(columns))
+        for cells, neighbours in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+            near[cells] += base[neighbours, x]
+            count[cells] += 1
+        for column_values in columns:
+            near += column_values
         flow[:, x] = base[:, x] + near // np.maximum(2 * count, 1)

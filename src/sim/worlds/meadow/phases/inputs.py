@@ -1,18 +1,18 @@
-"""Phase inputs: what players and scenarios send, checked, sorted canonically and carried out.
+"""Phase inputs: check, sort and carry out the inputs of players and scenarios.
 
 An input is a dict with a kind and the keys of INPUT_KEYS:
     {"kind": "plant", "species": 0, "x": 3, "y": 4}                     a seedling, if the cell is free
     {"kind": "release", "species": 0, "x": 3, "y": 4, "population": 9}  a swarm with energy_min for each head
     {"kind": "wind", "east": 65536, "south": 0}                         everywhere: cells a tick, in 1/65536
     {"kind": "gust", "x": 3, "y": 4, "radius": 2, "east": 0, "south": 65536}   in the cells at most radius away
-    {"kind": "drought", "ticks": 100, "percent": 60}                    so much less growth; 0 ticks ends one
+    {"kind": "drought", "ticks": 100, "percent": 60}                    growth reduced by percent; 0 ticks ends a drought
     {"kind": "cull", "species": 0, "x": 3, "y": 4, "radius": 2, "percent": 50}  heads and energy of the swarms there
-    {"kind": "set", "parameter": 0, "value": 6553600}                   by number, see PARAMETERS
+    {"kind": "set", "parameter": 0, "value": 6553600}                   index of PARAMETERS, value in its unit
 and from players:
     {"kind": "steer", "swarm": 7, "direction": 1}                       0 stay, 1 east, 2 south, 3 west, 4 north
     {"kind": "split", "swarm": 7}                                       divide a swarm, for split_cost
     {"kind": "spawn", "species": 0, "x": 3, "y": 4, "population": 9}    in sight of a swarm, for spawn_cost a head
-All values are whole numbers. The inputs of one tick are sorted by kind and values, so that their order means nothing.
+All values are integers. The inputs of one tick are sorted by kind and values: their order has no meaning.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from sim.worlds.meadow.model.swarms import divide_swarm, release_swarm, remove_s
 from sim.worlds.meadow.model.table_rows import Rows, rows_by_id
 
 DROUGHT_PERCENT_MAX = 200
-SWARM_ID_MAX = (1 << 48) - 1  # What the random numbers' keys can count.
+SWARM_ID_MAX = (1 << 48) - 1  # The limit of the keys of random numbers.
 
 _KINDS = list(INPUT_KEYS)
 
 
 def run_inputs(context: PhaseContext, inputs: Any) -> None:
-    """The whole phase; the tick begins here. Raises ValueError for an input that cannot be; nothing has changed then."""
+    """Run the phase, which begins the tick. Raises ValueError for an invalid input; the state is then unchanged."""
     state = context.state
     checked = sorted(_check(context.config, item) for item in inputs or ())
     state.set("tick", 0, context.tick + 1)
@@ -87,46 +87,46 @@ def _around(centre: int, radius: int) -> slice:
 def _blow(context: PhaseContext, rows: slice, columns: slice, east: int, south: int) -> None:
     wind = context.state["biotope.wind"]
     cells = np.arange(wind[0].size).reshape(wind[0].shape)[rows, columns].reshape(-1)
-    for side, part in enumerate((east, south)):
-        wind[side, rows, columns] = part
-        context.state.mark("biotope.wind", side * wind[0].size + cells)
+    for axis, component in enumerate((east, south)):
+        wind[axis, rows, columns] = component
+        context.state.mark("biotope.wind", axis * wind[0].size + cells)
 
 
 def _swarms_near(context: PhaseContext, species: int, x: int, y: int, radius: int) -> Rows:
-    """Rows of the swarms of a species that are at most radius cells away, in x and in y, in ascending id."""
+    """Return the rows of a species' swarms at most radius cells away, in x and in y, in ascending id."""
     state = context.state
     rows = rows_by_id(state, "swarms")
     near = (abs(state["swarms.x"][rows] - x) <= radius) & (abs(state["swarms.y"][rows] - y) <= radius)
-    found: Rows = rows[near & (state["swarms.species"][rows] == species)]
-    return found
+    matching: Rows = rows[near & (state["swarms.species"][rows] == species)]
+    return matching
 
 
 def _cull(context: PhaseContext, rows: Rows, percent: int) -> None:
     state = context.state
     heads, energy = state["swarms.population"][rows], state["swarms.energy"][rows]
     lost = heads * percent // 100
-    # Whole units first: energy times heads may be more than int64 holds.
+    # Divide before multiplying: energy times heads may exceed int64.
     taken = energy // heads * lost + energy % heads * lost // heads
     state.set("swarms.population", rows, heads - lost)
     state.set("swarms.energy", rows, energy - taken)
     context.note(Flow.CULL, taken)
     for row, count in zip(rows.tolist(), lost.tolist(), strict=True):
-        place = int(state["swarms.species"][row]) * len(HeadLoss) + HeadLoss.CULL
-        state["heads_lost"].reshape(-1)[place] += count
-        state.mark("heads_lost", place)
+        index = int(state["swarms.species"][row]) * len(HeadLoss) + HeadLoss.CULL
+        state["heads_lost"].reshape(-1)[index] += count
+        state.mark("heads_lost", index)
     context.event_log.heads_lost(state, rows, lost, HeadLoss.CULL)
     remove_swarms_without_heads(context, rows, HeadLoss.CULL)
 
 
 def _command(context: PhaseContext, kind: str, swarm_id: int, direction: int = 0) -> None:
-    """A player's word to one of his swarms; to another's, or to nobody, it does nothing."""
+    """Carry out a command to a swarm; nothing happens if the swarm is unknown or has no player."""
     state = context.state
-    found = np.flatnonzero(state["swarms.id"] == swarm_id)
-    species = int(state["swarms.species"][found[0]]) if swarm_id and len(found) else -1
+    rows = np.flatnonzero(state["swarms.id"] == swarm_id)
+    species = int(state["swarms.species"][rows[0]]) if swarm_id and len(rows) else -1
     player = context.players.get(species)
     if player is None:
         return
-    row = int(found[0])
+    row = int(rows[0])
     if kind == "steer":
         state.set("swarms.steer", row, 1 + direction)
     elif state["swarms.population"][row] >= 2 and _pay(context, species, player.split_cost):
@@ -150,7 +150,7 @@ def _pay(context: PhaseContext, species: int, cost: int) -> bool:
 
 
 def is_input(config: MeadowConfig, item: Any) -> bool:
-    """Whether run_inputs takes it."""
+    """Return True if run_inputs accepts the input."""
     try:
         _check(config, item)
     except ValueError:
@@ -159,23 +159,23 @@ def is_input(config: MeadowConfig, item: Any) -> bool:
 
 
 def _check(config: MeadowConfig, item: Any) -> tuple[int, ...]:
-    """An input as integers: the kind's number, then the values in the order of INPUT_KEYS."""
+    """Convert an input to integers: the index of its kind, then the values in the order of INPUT_KEYS."""
     if not isinstance(item, Mapping) or item.get("kind") not in _KINDS:
-        raise ValueError(f"{item!r} is no input of a meadow; its kind is one of {', '.join(INPUT_KEYS)}")
+        raise ValueError(f"expected an input of kind {', '.join(INPUT_KEYS)}, got {item!r}")
     kind = item["kind"]
     if set(item) != {"kind", *INPUT_KEYS[kind]}:
-        raise ValueError(f"input {item!r}: the keys kind, {', '.join(INPUT_KEYS[kind])} were expected")
+        raise ValueError(f"input {item!r}: expected the keys kind, {', '.join(INPUT_KEYS[kind])}")
     values = []
     for key in INPUT_KEYS[kind]:
         value, (low, high) = item[key], _bounds(config, kind, key, item)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-            raise ValueError(f"input {item!r}: {key} is a whole number from {low} to {high}")
+            raise ValueError(f"input {item!r}: expected {key} as a whole number from {low} to {high}")
         values.append(int(value))
     return (_KINDS.index(kind), *values)
 
 
 def _bounds(config: MeadowConfig, kind: str, key: str, item: Mapping[str, Any]) -> tuple[int, int]:
-    """From what to what a value may be."""
+    """Return the bounds of a value, both included."""
     match key:
         case "species":
             return 0, len(config.flora if kind == "plant" else config.herbivores) - 1
@@ -200,7 +200,7 @@ def _bounds(config: MeadowConfig, kind: str, key: str, item: Mapping[str, Any]) 
 
 
 def schedule(config: MeadowConfig) -> InputSource:
-    """What the scenario sends: from a tick to the inputs that lead to it."""
+    """Make the input source of the scenario: it maps a tick to the inputs of the step that produces the tick."""
     prepared = [(item, _as_input(config, item)) for item in config.inputs]
 
     def inputs_at(tick: int) -> list[dict[str, Any]]:

@@ -2,20 +2,20 @@
 
 For each swarm in ascending id:
     movement       when the cooldown has run out. In a cell with more heads than the parameter carrying_capacity the
-                   swarm is repelled for a tick at least. Repelled: one of the five cells (here and the 4 neighbours
-                   inside the meadow), drawn evenly. Else, with food in its cell (a plant of its diet with energy) and
+                   swarm is repelled for at least one tick. Repelled: one of the five cells (here and the 4 neighbours
+                   inside the meadow), drawn uniformly. Else, with food in its cell (a plant of its diet with energy) and
                    no player who steers it: it stays. Else one of the five cells, drawn with weight
                    1 + min(flow - least flow of the five, WEIGHT_MAX - 1), which a player's steering multiplies by the
-                   bias. After a walk or a draw it waits velocity - 1 ticks.
-    feeding        only if it did not go elsewhere: from the plant in its cell, if that is of its diet,
+                   bias. After a random walk or a draw it waits velocity - 1 ticks.
+    feeding        only if it did not go elsewhere: from the plant in its cell, if that is in its diet,
                    min(floor(consumption_rate / velocity) × population, the plant's energy); loss cause feeding. A meal
-                   ends a repulsion; a plant that is not in the diet repels for taste_ticks at least.
+                   ends a repulsion; a plant that is not in the diet repels for at least taste_ticks.
     upkeep         energy -= upkeep × population. A deficit costs ceil(deficit / energy_min) heads, and energy is 0.
                    A swarm without heads is removed when the phase is over.
     reproduction   floor(max(0, energy - population × energy_min) / price) new heads, where price =
                    floor(energy_min × reproduction_divisor); at most up to POPULATION_MAX.
     mitosis        from split_population on, half of heads and energy (rounded down) become a new swarm in one of the
-                   five cells, drawn evenly; it acts from the next tick on.
+                   five cells, drawn uniformly; it acts from the next tick on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DAUGHTER = [swarming.SPECIES, *range(swarming.DAUGHTER_X, swarming.SWARM_WIDTH)
 
 
 def run_interaction(context: PhaseContext) -> None:
-    """The whole phase."""
+    """Run the phase."""
     state = context.state
     rows = rows_by_id(state, "swarms")
     if not len(rows):
@@ -46,31 +46,31 @@ def run_interaction(context: PhaseContext) -> None:
     columns, energy = _swarms(context, rows), state["plants.energy"].copy()
     before, acting = columns[swarming.POPULATION].copy(), loop.hold(columns.T)
     loop.run(acting, loop.hold(context.kinds), _land(context, energy, loop))
-    deeds = np.asarray(acting).T
-    _write_grazed(context, deeds, energy)
-    _count(context, deeds)
-    context.event_log.deeds(state, rows, deeds)
-    context.note(Flow.GRAZING, deeds[swarming.EATEN])
-    context.note(Flow.UPKEEP, context.kinds[deeds[swarming.SPECIES], swarming.UPKEEP] * before)
-    context.note(Flow.STARVATION, deeds[swarming.UNPAID])
-    for column, values in zip(swarming.CHANGING, deeds, strict=False):
+    results = np.asarray(acting).T
+    _write_grazed(context, results, energy)
+    _count(context, results)
+    context.event_log.interactions(state, rows, results)
+    context.note(Flow.GRAZING, results[swarming.EATEN])
+    context.note(Flow.UPKEEP, context.kinds[results[swarming.SPECIES], swarming.UPKEEP] * before)
+    context.note(Flow.STARVATION, results[swarming.UNPAID])
+    for column, values in zip(swarming.CHANGING, results, strict=False):
         state.set(f"swarms.{column}", rows, values)
-    mothers = np.flatnonzero(deeds[swarming.DAUGHTER_HEADS])
+    mothers = np.flatnonzero(results[swarming.DAUGHTER_HEADS])
     mother_ids = state["swarms.id"][rows[mothers]].tolist()
-    daughters = [new_swarm(*values) for values in deeds[_DAUGHTER][:, mothers].T.tolist()]
+    daughters = [new_swarm(*values) for values in results[_DAUGHTER][:, mothers].T.tolist()]
     remove_swarms_without_heads(context, rows, HeadLoss.STARVATION)
     context.event_log.swarms_born("mitosis", daughters, int(state["next_swarm_id"]), mother_ids)
     add_swarms(state, daughters)
 
 
 def _swarms(context: PhaseContext, rows: Rows) -> Values:
-    """What swarm_turn.py has in the row of a swarm, as columns: (SWARM_WIDTH, swarms) int64."""
+    """Return the rows of swarm_turn.py for these swarms, transposed: (SWARM_WIDTH, swarms) int64."""
     state = context.state
     columns = np.zeros((swarming.SWARM_WIDTH, len(rows)), np.int64)
     for index, name in enumerate((*swarming.CHANGING, "species")):
         columns[index] = state[f"swarms.{name}"][rows]
     ids = state["swarms.id"][rows]
-    moving = np.flatnonzero(columns[swarming.COOLDOWN] <= 0)  # The others draw nothing.
+    moving = np.flatnonzero(columns[swarming.COOLDOWN] <= 0)  # The others need no random draw.
     columns[swarming.MOVE_WORD, moving] = context.random.words(DrawPhase.MOVEMENT, context.tick, ids[moving])[:, 0]
     columns[swarming.SPLIT_WORD] = context.random.words(DrawPhase.MITOSIS, context.tick, ids)[:, 0]
     columns[swarming.EATEN_FROM] = swarming.NONE
@@ -93,19 +93,19 @@ def _land(context: PhaseContext, energy: Values, loop: Loop) -> Land:
     )
 
 
-def _write_grazed(context: PhaseContext, deeds: Values, energy: Values) -> None:
-    """Take what was eaten from the plants, in the table and on the layers' back side."""
+def _write_grazed(context: PhaseContext, results: Values, energy: Values) -> None:
+    """Take the eaten energy from the plants, in the table and on the layers' back side."""
     state = context.state
-    rows = deeds[swarming.EATEN_FROM][deeds[swarming.EATEN] > 0]
+    rows = results[swarming.EATEN_FROM][results[swarming.EATEN] > 0]
     state.set("plants.energy", rows, energy[rows])
     state.set("plants.loss_cause", rows, LossCause.FEEDING)
     write_energy(state, *plant_cells(state, rows), energy[rows])
 
 
-def _count(context: PhaseContext, deeds: Values) -> None:
+def _count(context: PhaseContext, results: Values) -> None:
     state = context.state
     lost, born = state["heads_lost"].copy(), state["heads_born"].copy()
-    np.add.at(lost[:, HeadLoss.STARVATION], deeds[swarming.SPECIES], deeds[swarming.STARVED])
-    np.add.at(born, deeds[swarming.SPECIES], deeds[swarming.BORN])
+    np.add.at(lost[:, HeadLoss.STARVATION], results[swarming.SPECIES], results[swarming.STARVED])
+    np.add.at(born, results[swarming.SPECIES], results[swarming.BORN])
     write_changed(state, "heads_lost", lost)
     write_changed(state, "heads_born", born)

@@ -3,7 +3,7 @@
 For each plant in ascending id:
     growth         energy = min(energy + step, max_energy), where step = floor(base_energy × growth_percent / 100),
                    then floor(step × parameter growth / 100) and, in a drought,
-                   floor(step × (100 - drought_percent) / 100); never below 0. A plant that loses energy by it gets
+                   floor(step × (100 - drought_percent) / 100); never below 0. A plant that loses energy here gets
                    the loss cause background.
     reproduction   if tick - last_reproduction >= reproduction_interval and energy - seed_cost >= survival_threshold:
                    dispersal.py picks a cell. Outside or occupied: nothing happens, at no cost. Else a seedling with
@@ -13,9 +13,9 @@ For each plant in ascending id:
                    of a plant with a higher id in the same tick.
 Then, at each multiple of the parameter link_interval, mycorrhiza.py; then the energy layers are rebuilt.
 
-The passes below do this for all plants at once. That gives the same as going from plant to plant because a plant's
-death depends on its own growth alone (a reproduction that would kill is not tried), so that who dies is known before
-any seed falls.
+The passes below do this for all plants at once. The result is that of handling plant by plant, because a plant's
+death depends on its own growth alone (a reproduction that would kill is not tried): all deaths are known before any
+seed falls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sim.worlds.meadow.phases.mycorrhiza import grow_links
 
 
 def run_lifecycle(context: PhaseContext) -> None:
-    """The whole phase."""
+    """Run the phase."""
     state = context.state
     dying, parents = (in_order_of_id(state, "plants", rows) for rows in _grow(context))
     mothers, *seedlings = _reproduce(context, dying, parents)
@@ -55,10 +55,10 @@ def run_lifecycle(context: PhaseContext) -> None:
 
 
 def _grow(context: PhaseContext) -> tuple[Values, Values]:
-    """Growth; rows of the plants that die of it, and of those that try to reproduce."""
+    """Grow all plants; return the rows of those that die of it, and of those that try to reproduce."""
     state, flora = context.state, context.flora
-    growth = context.parameter(Parameter.GROWTH)  # In Python's integers: the product may be more than int64 holds.
-    step = np.array([one * growth // (100 * ONE) for one in flora.growth.tolist()], np.int64)
+    growth = context.parameter(Parameter.GROWTH)  # As Python integers: the product may exceed int64.
+    step = np.array([species_step * growth // (100 * ONE) for species_step in flora.growth.tolist()], np.int64)
     if state["climate.drought_ticks"] > 0:
         step = step * (100 - int(state["climate.drought_percent"])) // 100
     energy, species, ids, last = (state[f"plants.{name}"] for name in ("energy", "species", "id", "last_reproduction"))
@@ -76,10 +76,10 @@ def _grow(context: PhaseContext) -> tuple[Values, Values]:
 def grow(
     energy: Values, species: Values, ids: Values, last: Values, tick: int, step: Values, *bounds: Values
 ) -> tuple[Values, Values, Values]:
-    """Let the plants of a table grow; rows of those that changed, that die of it, and that try to reproduce.
+    """Grow the plants of a table; return the rows of those that changed, that die, and that try to reproduce.
 
-    energy, species, ids, last: columns, energy to be written, last of the last reproduction. A free row stays as it is.
-    step, bounds: by species: what it grows, its most energy, survival threshold, seed cost, reproduction interval.
+    energy, species, ids, last: columns; energy is written; last is the tick of the last reproduction. Free rows stay.
+    step, bounds: by species: the growth; maximum energy, survival threshold, seed cost, reproduction interval.
     """
     compiled = compiled_for(len(energy), PLANTS_MIN, grow_plants)
     if compiled is not None:
@@ -103,7 +103,7 @@ def grow(
 def _reproduce(context: PhaseContext, dying: Values, parents: Values) -> tuple[Values, ...]:
     """Let parents pay; return the parents' ids in their order, and species, x, y and energy of the seedlings.
 
-    dying: rows of the plants that die of their growth in this tick. parents: of those that try, in ascending id.
+    dying: rows of the plants that die in this tick. parents: rows of the plants that try, in ascending id.
     """
     state, flora, grid, tick = context.state, context.flora, context.config.grid, context.tick
     if not len(parents):
@@ -117,13 +117,13 @@ def _reproduce(context: PhaseContext, dying: Values, parents: Values) -> tuple[V
     x, y = x + offsets[:, 0] + np.clip(east, -bound, bound), y + offsets[:, 1] + np.clip(south, -bound, bound)
     inside = (x >= 0) & (x < grid.width) & (y >= 0) & (y < grid.height)
     parents, species, x, y = (values[inside] for values in (parents, species, x, y))
-    # A cell is free for a seed if nobody stands there, or somebody who dies before it is the parent's turn.
-    gone_at = np.full(state.count("plants") + 1, np.iinfo(np.int64).max)  # By row + 1: the id whose turn it then is.
+    # A cell is free for a seed if it has no plant, or a plant that dies before the parent's turn.
+    gone_at = np.full(state.count("plants") + 1, np.iinfo(np.int64).max)  # By row + 1: the id of the plant that dies.
     gone_at[dying + 1] = ids[dying]
     gone_at[0] = -1
     free = gone_at[state["biotope.occupant"][y, x]] < ids[parents]
     parents, species, x, y = (values[free] for values in (parents, species, x, y))
-    # Of several seeds for one cell the first parent's falls; unique gives the first place of each cell.
+    # Of several seeds for one cell the first parent's takes it; unique gives the first index of each cell.
     _, first = np.unique(y * grid.width + x, return_index=True)
     first.sort()
     parents, species, x, y = (values[first] for values in (parents, species, x, y))

@@ -1,7 +1,7 @@
 """Grow mycorrhizal links: pairs of neighbouring plants share roots, for a price that both pay.
 
-Plants are taken in the order of (y, x); with one plant a cell that is a total order, the same as (y, x, species, id).
-Each looks at its forward neighbours, first (1, 0), then (0, 1). Two plants link if they are not linked yet, neither
+Plants are handled in the order of (y, x). With one plant per cell this is a total order, equal to (y, x, species, id).
+Each plant tries its forward neighbours, first (1, 0), then (0, 1). Two plants link if they are not linked yet, neither
 has a new link in this pass, they are of one species (or links.between_species), and both stay at or above their
 survival threshold after paying the parameter link_cost (loss cause link).
 """
@@ -18,10 +18,10 @@ from sim.worlds.meadow.model.plants import link_plants
 
 
 def grow_links(context: PhaseContext) -> None:
-    """One pass over all plants."""
+    """Grow links in one pass over all plants."""
     state, cost = context.state, context.parameter(Parameter.LINK_COST)
     pairs = _possible_pairs(context, cost)
-    taken: set[int] = set()  # Only asked for membership; never iterated, so that its order means nothing.
+    taken: set[int] = set()  # Only tested for membership, never iterated: the order of the set has no effect.
     chosen: list[tuple[int, int, int]] = []
     for row, neighbour, direction in pairs:
         if row not in taken and neighbour not in taken:
@@ -38,13 +38,13 @@ def grow_links(context: PhaseContext) -> None:
 
 
 def _possible_pairs(context: PhaseContext, cost: int) -> list[tuple[int, int, int]]:
-    """(row, row of the neighbour, direction) of all pairs that could link, in the order in which they may."""
+    """Return (row, row of the neighbour, direction) of all pairs that could link, in the order of the pass."""
     state, grid = context.state, context.config.grid
     occupant, links, species = state["biotope.occupant"], state["plants.links"], state["plants.species"]
     can_pay = state["plants.energy"] - cost >= context.flora.survival_threshold[species]
     y, x = np.nonzero(occupant)  # In the order of (y, x).
     rows = occupant[y, x] - 1
-    found: list[tuple[npt.NDArray[np.int64], ...]] = []
+    candidates: list[tuple[npt.NDArray[np.int64], ...]] = []
     for direction, (dx, dy) in enumerate(NEIGHBOURS[:2]):
         inside = (x + dx < grid.width) & (y + dy < grid.height)
         neighbours = np.full(len(rows), -1)
@@ -52,8 +52,8 @@ def _possible_pairs(context: PhaseContext, cost: int) -> list[tuple[int, int, in
         possible = (neighbours >= 0) & can_pay[rows] & can_pay[neighbours] & (links[rows, direction] == 0)
         if not context.config.links.between_species:
             possible &= species[rows] == species[neighbours]
-        place = np.flatnonzero(possible)
-        found.append((place * 2 + direction, rows[place], neighbours[place], np.full(len(place), direction)))
-    turn, *columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        index = np.flatnonzero(possible)
+        candidates.append((index * 2 + direction, rows[index], neighbours[index], np.full(len(index), direction)))
+    turn, *columns = (np.concatenate(parts) for parts in zip(*candidates, strict=True))
     order = np.argsort(turn, kind="stable")
     return list(zip(*(column[order].tolist() for column in columns), strict=True))

@@ -1,8 +1,8 @@
-"""Phase sight, of meadows with players: what each player sees at the end of a tick, and so remembers from now on.
+"""Phase sight, in meadows with players: record what each player sees at the end of a tick, and remembers.
 
-For each player the state holds four maps: the tick at which a cell was last in sight, and what was in it then. A cell
-is in sight now if it was last seen in the present tick, so that there is no map of that beside them. A meadow without
-players has neither the maps nor the phase.
+For each player the state holds four maps: the tick at which each cell was last in sight, and the contents of the cell
+then. A cell is in sight now if it was last seen in the current tick, so no map of the cells in sight is needed. A meadow
+without players has neither the maps nor the phase.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ Mask = npt.NDArray[np.bool_]
 
 
 def begin_sight(context: PhaseContext) -> None:
-    """At tick 0: nothing was ever seen but what is in sight now."""
+    """Initialise the maps at tick 0: only the cells in sight have been seen."""
     if context.players:
         context.state["sight.last_seen"][...] = NEVER_SEEN
         run_sight(context)
 
 
 def run_sight(context: PhaseContext) -> None:
-    """The whole phase; all players at once."""
+    """Run the phase, for all players at once."""
     state, config = context.state, context.config
     rows = np.flatnonzero(state["swarms.id"] != 0)
     x, y, population = (state[f"swarms.{column}"][rows] for column in ("x", "y", "population"))
     cells = y.astype(np.int64) * config.grid.width + x
-    numbers = np.full(len(config.herbivores), -1)  # Of the player of each species.
+    numbers = np.full(len(config.herbivores), -1)  # The player's index by species.
     numbers[list(context.players)] = range(len(context.players))
     number = numbers[state["swarms.species"][rows]]
     own = number >= 0
     seen = _find_seen(context, number[own], x[own], y[own])
     heads = np.zeros((1 + len(context.players), config.grid.height * config.grid.width), np.int64)
-    np.add.at(heads[-1], cells, population)  # Of all swarms; before it those of each player.
+    np.add.at(heads[-1], cells, population)  # The last row counts all swarms, the others those of one player each.
     np.add.at(heads.reshape(-1), number[own] * heads.shape[1] + cells[own], population[own])
     energy = visible_energy(state)
     food = [energy[np.flatnonzero(config.diet[herbivore])].sum(axis=0) for herbivore in context.players]
@@ -49,9 +49,9 @@ def run_sight(context: PhaseContext) -> None:
 
 
 def _find_seen(context: PhaseContext, number: Numbers, x: Numbers, y: Numbers) -> Mask:
-    """What each player has in sight, (players, height, width), from the number of the player and place of each swarm.
+    """Return the cells in sight of each player: (players, height, width). number: player's index of each swarm.
 
-    Corners of the squares that swarms see are counted, with signs such that the sums over them count the squares.
+    Signed counts at the corners of the squares that swarms see; their cumulative sums count the squares over each cell.
     """
     width, height = context.config.grid.width, context.config.grid.height
     distance = np.array([player.sight for player in context.players.values()])[number]
@@ -67,7 +67,7 @@ def _find_seen(context: PhaseContext, number: Numbers, x: Numbers, y: Numbers) -
 
 
 def _remember(state: State, name: str, seen: Mask, values: Numbers) -> None:
-    """Put values into the cells of the maps that are in sight, and mark those that had another one."""
+    """Write values to the cells of the maps that are in sight, and mark those that changed."""
     maps = state[name]
     changed = np.flatnonzero(seen & (maps != values))
     if len(changed):

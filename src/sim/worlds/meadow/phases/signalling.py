@@ -2,8 +2,8 @@
 
     orphans        substances whose owner is dead are removed.
     triggers       for each plant in ascending id and each rule of its species, in the order of the configuration: if the
-                   condition holds (see triggers.py), the plant's substance is triggered in this tick, and begun, with
-                   synthesis_ticks to go, if the plant has none.
+                   condition holds (see triggers.py), the plant's substance is triggered in this tick. If the plant does
+                   not have it, it begins, with synthesis_ticks left.
     synthesis      triggered and inactive: synthesis falls by 1 to 0; at 0 it becomes active, with aftereffect_ticks.
     aftereffect    active before: triggered: aftereffect = aftereffect_ticks; else, unless irreversible: removed at 0,
                    else aftereffect falls by 1.
@@ -14,12 +14,12 @@
                    the plant, at most 1. A signal: floor(amount / (links + 1)) for each linked neighbour's cell, the rest
                    for its own; a concentration stays at most CONCENTRATION_MAX.
     toxins         for each swarm and each toxin of concentration c in its cell: floor(lethality × c × population) heads
-                   die, with energy_min each or what there is; repelled for repellence ticks at least. A swarm without
-                   heads is removed.
-    signals        spread as transport.py says.
+                   die, and the swarm loses energy_min for each, at most its energy; it is repelled for at least
+                   repellence ticks. A swarm without heads is removed.
+    signals        spread by the rules in transport.py.
 
-Units: 1/65536 for energy and concentrations, whole ticks and heads. Everything is judged by what was true when the phase
-began, so that the order of plants decides ids only.
+Units: 1/65536 for energy and concentrations, whole ticks and heads. Everything is judged by the state at the start of the
+phase, so the order of plants decides only ids.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COLUMNS = ("synthesis", "aftereffect", "active", "id", "owner", "substance")
 
 
 def run_signalling(context: PhaseContext) -> None:
-    """The whole phase."""
+    """Run the phase."""
     state = context.state
     if not context.config.substances:
         return
@@ -79,7 +79,7 @@ def _begin_substances(context: PhaseContext, firing: Firing) -> None:
 
 
 def _advance(context: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
-    """Synthesis and aftereffect; returns which rows of the table are triggered, (rows of the table,) bool."""
+    """Advance synthesis and aftereffect; return the mask of triggered rows: (rows of the table,) bool."""
     state, substances = context.state, context.config.substances
     rows = rows_by_id(state, "substances")
     number = state["substances.substance"][rows]
@@ -106,7 +106,7 @@ def _advance(context: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
 
 
 def _pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
-    """Let owners pay for active substances; returns the rows of those that emit, in ascending id."""
+    """Let owners pay for active substances; return the rows of the substances that emit, in ascending id."""
     state, substances = context.state, context.config.substances
     rows = rows_by_id(state, "substances")
     rows = rows[state["substances.active"][rows] != 0]
@@ -116,7 +116,7 @@ def _pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: 
     must = triggered[rows] | np.array([substance.irreversible for substance in substances])[number]
     threshold = context.flora.survival_threshold[state["plants.species"][plants]]
     emits = np.ones(len(rows), np.bool_)
-    for turn in _turns(plants):  # Each plant at most once a turn, its substances in ascending id.
+    for turn in _turns(plants):  # Each plant at most once per turn, its substances in ascending id.
         energy = state["plants.energy"][plants[turn]]
         can = must[turn] | (energy - cost[turn] >= threshold[turn])
         paid = np.where(can, np.minimum(cost[turn], energy), 0)
@@ -136,20 +136,20 @@ def _pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: 
 
 
 def _turns(plants: Values) -> list[Values]:
-    """Places in plants, split so that no plant is twice in one part and the first places come first."""
+    """Split the indices of plants into turns: no plant occurs twice in one turn, its first index is in the first turn."""
     order = np.argsort(plants, kind="stable")
     ordered = plants[order]
-    first = np.searchsorted(ordered, ordered)  # Where the run of the same plant begins.
+    first = np.searchsorted(ordered, ordered)  # The start of the run of equal plants.
     rank = np.empty(len(plants), np.int64)
     rank[order] = np.arange(len(plants)) - first
     return [np.flatnonzero(rank == turn) for turn in range(int(rank.max(initial=-1)) + 1)]
 
 
 def _emit(context: PhaseContext, rows: Values, stand: Stand) -> Values:
-    """Rebuild the toxin layers; returns the signal layers with what was added: (signals, height, width) int64."""
+    """Rebuild the toxin layers; return the signal layers with the emissions added: (signals, height, width) int64."""
     state, config = context.state, context.config
     emission = context.parameter(Parameter.EMISSION)
-    toxins: list[tuple[Values, int]] = []  # Of each layer: cells, and the concentration there.
+    toxins: list[tuple[Values, int]] = []  # For each layer: cells, and their concentration.
     signals = state["biotope.signals"].copy()
     number, plants = state["substances.substance"][rows], stand.find(state["substances.owner"][rows])
     for index, (substance, layer) in enumerate(zip(config.substances, config.layers, strict=True)):
@@ -175,15 +175,15 @@ def _emit(context: PhaseContext, rows: Values, stand: Stand) -> Values:
 
 
 def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
-    """Put these concentrations into the layers, which hold nothing else. There are few such cells, before and after."""
+    """Set the toxin layers to these concentrations and zero elsewhere, touching only the few cells that have or had any."""
     for layer, (cells, amount) in enumerate(emitted):
         toxins = state["biotope.toxins"][layer].reshape(-1)
         before = np.flatnonzero(toxins != 0)
-        looked_at = np.concatenate([before, cells])
-        old = toxins[looked_at]
+        touched = np.concatenate([before, cells])
+        old = toxins[touched]
         toxins[before] = 0
         toxins[cells] = amount
-        state.mark("biotope.toxins", looked_at[toxins[looked_at] != old] + layer * toxins.size)
+        state.mark("biotope.toxins", touched[toxins[touched] != old] + layer * toxins.size)
 
 
 def _poison(context: PhaseContext) -> None:

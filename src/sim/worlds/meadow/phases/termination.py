@@ -1,7 +1,7 @@
-"""When a run ends before its last tick: conditions Z2 to Z7, looked at after a tick is complete and recorded.
+"""Conditions Z2 to Z7, which end a run before its last tick; checked after a tick is complete and recorded.
 
-Z1, which comes first, is the scenario's ``ticks``. Whoever runs the meadow counts them, and may ask for more or fewer,
-also when a run is gone on with: so it is the command that ends a run by Z1.
+Z1 has priority: the scenario's ``ticks``. The command that runs the meadow counts them, and accepts more or fewer, also
+when it resumes a run. So the command ends a run by Z1.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from sim.worlds.meadow.config.meadow import MeadowConfig, Termination
 
 
 def find_end(state: State, config: MeadowConfig) -> tuple[str, str] | None:
-    """The first condition that holds, as its name ("Z2" to "Z7") and a sentence; None if none does.
+    """Return the first condition that holds, as its name ("Z2" to "Z7") and a sentence; None if none does.
 
-    It is asked after each tick: only what the scenario wants to know is counted.
+    It runs after each tick, so it counts only what the scenario's conditions need.
     """
-    wanted = config.termination
-    for name in wanted.flora_extinct:
+    conditions = config.termination
+    for name in conditions.flora_extinct:
         if not _lives(state, "plants", config.flora_index(name)):
             return "Z2", f"{name} is extinct"
-    if wanted.all_flora and not state["plants.id"].any():
+    if conditions.all_flora and not state["plants.id"].any():
         return "Z3", "there are no plants left"
-    for name in wanted.herbivores_extinct:
+    for name in conditions.herbivores_extinct:
         if not _lives(state, "swarms", config.herbivore_index(name)):
             return "Z4", f"{name} is extinct"
-    if wanted.all_herbivores and not state["swarms.id"].any():
+    if conditions.all_herbivores and not state["swarms.id"].any():
         return "Z5", "there are no herbivores left"
-    return _find_excess(state, wanted)
+    return _find_excess(state, conditions)
 
 
-def _find_excess(state: State, wanted: Termination) -> tuple[str, str] | None:
-    if wanted.flora_energy_max is not None:
+def _find_excess(state: State, conditions: Termination) -> tuple[str, str] | None:
+    if conditions.flora_energy_max is not None:
         energy = int(state["plants.energy"].sum())
-        if energy > wanted.flora_energy_max:
-            bound = to_number(wanted.flora_energy_max)
+        if energy > conditions.flora_energy_max:
+            bound = to_number(conditions.flora_energy_max)
             return "Z6", f"the plants have more energy than {bound:,.16g}: {to_number(energy):,.1f}"
-    if wanted.population_max is not None:
+    if conditions.population_max is not None:
         heads = int(state["swarms.population"].sum())
-        if heads > wanted.population_max:
-            return "Z7", f"there are more herbivores than {wanted.population_max:,}: {heads:,}"
+        if heads > conditions.population_max:
+            return "Z7", f"there are more herbivores than {conditions.population_max:,}: {heads:,}"
     return None
 
 

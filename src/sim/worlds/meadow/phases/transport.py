@@ -1,11 +1,11 @@
-"""How signals spread: carried by the wind, blurred, decaying.
+"""The spread of signals: carried by the wind, blurred, decayed.
 
     upwind     new[y, x] = old[y - south, x - east], with the wind of cell (x, y), each part rounded to
                floor(wind + 1/2) cells; 0 if that is outside (semi-Lagrangian, one cell, no interpolation).
     blur       new[y, x] = floor(sum over dy, dx of w[dy] × w[dx] × old[y + dy, x + dx] / 16), w = (1, 2, 1), 0 outside.
-    decay      new = floor(old × parameter signal_decay); what is below epsilon becomes 0.
+    decay      new = floor(old × parameter signal_decay); values below epsilon become 0.
 
-Nothing is gained on the way: the wind gathers, so that a cell holds what one other held; blur and decay round down.
+No step raises the largest concentration: the wind copies the value of one other cell; blur and decay round down.
 Units: concentrations and wind in 1/65536.
 """
 
@@ -21,7 +21,7 @@ from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 
 
 def spread_signals(context: PhaseContext, signals: Values) -> Values:
-    """The layers after one tick: (signals, height, width) int64."""
+    """Return the layers after one tick: (signals, height, width) int64."""
     decay, epsilon = context.parameter(Parameter.SIGNAL_DECAY), context.config.signalling.epsilon
     new = np.zeros_like(signals)
     for layer, old in enumerate(signals):
@@ -31,7 +31,7 @@ def spread_signals(context: PhaseContext, signals: Values) -> Values:
 
 
 def spread(old: Values, wind: Values, decay: int, epsilon: int, new: Values) -> None:
-    """One layer: (height, width) int64. wind: (2, height, width). new: where the result is put."""
+    """Spread one layer: (height, width) int64. wind: (2, height, width). new: receives the result."""
     compiled = compiled_for(old.size, CELLS_MIN, spread_signal)
     if compiled is None:
         left = _blur(_carry(old, wind))
@@ -57,7 +57,7 @@ def _carry(old: Values, wind: Values) -> Values:
 
 
 def _blur(old: Values) -> Values:
-    """All cells are in one line, as in flow_field.py; so the first and the last column are put right afterwards."""
+    """Blur a layer. The cells are flattened as in flow_field.py; the first and the last column are corrected afterwards."""
     line, width = old.reshape(-1), old.shape[1]
     across = line + line
     across[1:] += line[:-1]

@@ -1,9 +1,9 @@
-"""Which plants' rules fire in a tick: the condition trees, judged for all plants of a species at once.
+"""Find the rules that fire in a tick: evaluate condition trees for all plants of a species at once.
 
 herbivore      at least heads heads of the species are in the plant's cell.
 substance      the plant has the substance, and it is active.
 signal         the signal's concentration in the plant's cell is at least concentration.
-all, any, not  of other conditions; all of none holds, any of none does not.
+all, any, not  combine other conditions; an empty ``all`` holds, an empty ``any`` does not.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NEVER = 1 << 30  # More than there are rules.
 
 @attrs.frozen(eq=False)
 class Firing:
-    """What was triggered in a tick.
+    """The substances that are triggered in a tick.
 
     Attributes:
-        ids: of all plants, ascending: (plants,) int64.
-        first_rule: by plant and substance, the first rule that fired, or NEVER: (plants, substances) int64.
-        has: by plant and substance, whether it was begun before: (plants, substances) bool.
+        ids: ids of all plants, ascending: (plants,) int64.
+        first_rule: the first rule that fired, or NEVER: (plants, substances) int64.
+        has: True if the plant had the substance before: (plants, substances) bool.
     """
 
     ids: Values
@@ -37,37 +37,37 @@ class Firing:
     has: Mask
 
     def begun(self) -> tuple[Values, Values]:
-        """Owner's id and number of each substance that begins, in the order of plants, then of rules."""
+        """Return owner id and substance index of each substance that begins, in the order of plants, then of rules."""
         plant, number = np.nonzero((self.first_rule < NEVER) & ~self.has)
         order = np.lexsort((self.first_rule[plant, number], plant))
         return self.ids[plant[order]], number[order]
 
     def is_triggered(self, owners: Values, numbers: Values) -> Mask:
-        """For the substances of these living owners, of these numbers."""
+        """Return the mask of triggered substances. owners: ids of living plants. numbers: substance indices."""
         return self.first_rule[np.searchsorted(self.ids, owners), numbers] < NEVER
 
 
 def fire_rules(context: PhaseContext, stand: Stand) -> Firing:
-    """Judge all rules for all plants. No substance has a dead owner now."""
+    """Evaluate all rules for all plants. Requires that no substance has a dead owner."""
     state, config = context.state, context.config
     rows, ids, species = stand.rows, stand.ids, state["plants.species"][stand.rows]
     shape = (len(rows), len(config.substances))
     first_rule, has, active = np.full(shape, NEVER), np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
     substances = np.flatnonzero(state["substances.id"] != 0)
-    place = (np.searchsorted(ids, state["substances.owner"][substances]), state["substances.substance"][substances])
-    has[place] = True
-    active[place] = state["substances.active"][substances] != 0
-    judge = _Judge(context, active)
-    for index, trigger in enumerate(config.triggers):
+    index = (np.searchsorted(ids, state["substances.owner"][substances]), state["substances.substance"][substances])
+    has[index] = True
+    active[index] = state["substances.active"][substances] != 0
+    evaluator = _ConditionEvaluator(context, active)
+    for rule, trigger in enumerate(config.triggers):
         mine = np.flatnonzero(species == config.flora_index(trigger.flora))
-        fired = mine[judge.holds(trigger.when, mine, rows[mine])]
+        fired = mine[evaluator.holds(trigger.when, mine, rows[mine])]
         number = config.substance_index(trigger.substance)
-        first_rule[fired, number] = np.minimum(first_rule[fired, number], index)
+        first_rule[fired, number] = np.minimum(first_rule[fired, number], rule)
     return Firing(ids, first_rule, has)
 
 
-class _Judge:
-    """Judges conditions by the state as it is, looking each thing up once."""
+class _ConditionEvaluator:
+    """Evaluates conditions on the current state; head counts are computed once per species."""
 
     def __init__(self, context: PhaseContext, active: Mask) -> None:
         self._context = context
@@ -75,7 +75,7 @@ class _Judge:
         self._heads: dict[int, Values] = {}
 
     def holds(self, condition: Condition, places: Values, rows: Values) -> Mask:
-        """Whether it holds for each of these plants: places among all plants in ascending id, rows of the table."""
+        """Return the mask of plants for which it holds. places: indices in ascending id. rows: rows of the table."""
         config, state = self._context.config, self._context.state
         match condition.kind:
             case "herbivore":
@@ -95,9 +95,9 @@ class _Judge:
                 y, x = state["plants.y"][rows], state["plants.x"][rows]
                 result = state["biotope.signals"][layer][y, x] >= condition.concentration
             case "not":
-                result = ~self.holds(condition.parts[0], places, rows)
+                result = ~self.holds(condition.children[0], places, rows)
             case kind:
-                parts = [self.holds(part, places, rows) for part in condition.parts]
+                masks = [self.holds(child, places, rows) for child in condition.children]
                 join = np.logical_and if kind == "all" else np.logical_or
-                result = join.reduce(parts) if parts else np.full(len(rows), kind == "all")
+                result = join.reduce(masks) if masks else np.full(len(rows), kind == "all")
         return result

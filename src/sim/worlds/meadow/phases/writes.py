@@ -1,4 +1,4 @@
-"""Which fields each phase of a meadow writes; everything else it only reads. ``replay contracts`` proves it."""
+"""The write contract of each phase of a meadow: the fields that it writes. ``replay contracts`` checks it."""
 
 from __future__ import annotations
 

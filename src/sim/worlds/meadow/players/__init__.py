@@ -1,4 +1,4 @@
-"""Players of the meadow: what they see, scripted policies, training data."""
+"""Players of the meadow: their view, scripted policies, training data."""
 
 from sim.worlds.meadow.players.view import look
 

@@ -1,12 +1,12 @@
-"""Players that need no human: from what they see through the fog to the inputs that they send.
+"""Scripted players: policies that turn a player's view through fog into inputs.
 
     idle      sends nothing.
-    random    steers every swarm somewhere; now and then divides one, or puts a new one down.
-    greedy    steers every swarm to the most food within a step, as far as it knows, puts new swarms down on the most
-              food in sight, and divides what has grown large.
+    random    steers every swarm in a random direction; rarely divides a swarm or spawns one.
+    greedy    steers every swarm to the most food it knows of within a step, spawns swarms on the most food in sight,
+              and divides large swarms.
 
-Draws are keyed by tick and swarm under the scenario's seed, so that a policy has no state of its own: it goes on after a
-resume as if nothing had happened.
+Random draws are keyed by the scenario's seed, tick and swarm. So a policy has no state of its own and continues after a
+resume without a difference.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sim.worlds.meadow.config.meadow import MeadowConfig, Player, read_config
 from sim.worlds.meadow.model.layout import NEIGHBOURS
 from sim.worlds.meadow.players.view import FogView, look
 
-POLICY_PHASE = 200  # In the keys of draws; far from those of the world's own phases.
-RARE = 16  # A random player divides or puts down one time in so many.
+POLICY_PHASE = 200  # In the keys of random draws; far from the phases of the world itself.
+RARE = 16  # A random player divides a swarm, or spawns one, once in this many draws.
 SPAWN_POPULATION = 4
 
 Inputs = list[dict[str, Any]]
@@ -34,15 +34,15 @@ _DIRECTIONS = ((0, 0), *NEIGHBOURS)
 
 
 def play(config: Config, species: str, name: str) -> PlayerSource:
-    """The player of a species with a policy. Raises ConfigError if there is no such player or policy."""
-    known = read_config(config)
-    player = known.player_of(species)
+    """Make the player of a species with a policy. Raises ConfigError for an unknown player or policy."""
+    meadow_config = read_config(config)
+    player = meadow_config.player_of(species)
     if name not in POLICIES:
-        raise ConfigError("", f"one of {', '.join(POLICIES)} was expected, found {name!r}")
+        raise ConfigError("", f"expected one of {', '.join(POLICIES)}, got {name!r}")
     policy = POLICIES[name]
 
     def inputs_at(tick: int, state: State) -> Inputs:
-        return policy(look(state, known, player), known, player, tick)
+        return policy(look(state, meadow_config, player), meadow_config, player, tick)
 
     return inputs_at
 
@@ -56,12 +56,12 @@ def _random(view: FogView, config: MeadowConfig, player: Player, tick: int) -> I
     directions = scale_words(words[:, 0], len(_DIRECTIONS)).tolist()
     lots = scale_words(words[:, 1], 2 * RARE).tolist()
     inputs: Inputs = []
-    for place, (swarm, direction, lot) in enumerate(zip(view.swarm_id.tolist(), directions, lots, strict=True)):
+    for index, (swarm, direction, lot) in enumerate(zip(view.swarm_id.tolist(), directions, lots, strict=True)):
         inputs.append({"kind": "steer", "swarm": swarm, "direction": direction})
         if lot == 0:
             inputs.append({"kind": "split", "swarm": swarm})
         elif lot == 1:
-            x, y = int(view.swarm_x[place]), int(view.swarm_y[place])
+            x, y = int(view.swarm_x[index]), int(view.swarm_y[index])
             inputs.append(_spawn(config, player, x, y))
     return inputs
 
@@ -75,7 +75,7 @@ def _greedy(view: FogView, config: MeadowConfig, player: Player, _tick: int) -> 
         near = [(x + dx, y + dy) for dx, dy in _DIRECTIONS]
         food = [int(view.food[cy, cx]) if 0 <= cx < width and 0 <= cy < height else -1 for cx, cy in near]
         best = food.index(max(food))
-        if best:  # Whoever stands in the best cell stays there unasked, as long as there is food.
+        if best:  # A swarm in the best cell stays there without a command, as long as there is food.
             inputs.append({"kind": "steer", "swarm": swarm, "direction": best})
     budget = int(view.budget)
     large = view.swarm_id[view.swarm_population >= max(2, herbivore.split_population * 3 // 4)]
@@ -83,7 +83,7 @@ def _greedy(view: FogView, config: MeadowConfig, player: Player, _tick: int) -> 
         if budget >= player.split_cost:
             budget -= player.split_cost
             inputs.append({"kind": "split", "swarm": swarm})
-    in_sight = np.where(view.seen, view.food, 0)  # Where a swarm can be put down.
+    in_sight = np.where(view.seen, view.food, 0)  # A swarm can be spawned only in sight.
     if in_sight.any() and budget >= player.spawn_cost * SPAWN_POPULATION:
         y, x = np.unravel_index(int(in_sight.argmax()), in_sight.shape)
         inputs.append(_spawn(config, player, int(x), int(y)))

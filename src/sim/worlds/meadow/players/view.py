@@ -1,4 +1,4 @@
-"""What a player of a herbivore species may know: what its swarms see now, and what they saw before."""
+"""The view of a player of a herbivore species: what its swarms see now, and what they saw before."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _SWARM_COLUMNS = ("id", "x", "y", "population", "energy", "cooldown", "repelled"
 
 @attrs.frozen(eq=False)
 class FogView:
-    """A view through fog, as of the end of a tick.
+    """A player's view through fog at the end of a tick.
 
-    Grids are (height, width). Cells that are not in sight show what was there when they last were, cells that never
-    were show 0. Energies are int64 in 1/65536 units, as everything in a state.
+    Grids are (height, width). A cell out of sight shows its contents when it was last in sight; a cell that was never in
+    sight shows 0. Energies are int64 in units of 1/65536, as in the state.
 
     Attributes:
-        tick: the present one, int64.
-        budget: what the player can spend, int64.
-        seen: which cells are in sight now, bool.
-        last_seen: the tick at which a cell was last in sight, int64: the present tick for those that are, -1 for those
-            that never were. How long ago that is, is tick - last_seen.
-        plants: energy of all plants as swarms perceive it (that of the last rebuild), int64.
-        food: the same of the plants that the species eats, int64.
+        tick: the current tick, int64.
+        budget: the energy that the player can spend, int64.
+        seen: True for cells in sight now, bool.
+        last_seen: the tick at which a cell was last in sight, int64: the current tick for cells in sight, -1 for cells
+            never seen. The age of the contents is tick - last_seen.
+        plants: energy of all plants as swarms perceive it, as of the last rebuild, int64.
+        food: energy of the plants that the species eats, as of the last rebuild, int64.
         others: heads of other species, int64.
-        heads: own heads, int64; they are always in sight.
-        swarm_id, swarm_x, swarm_y, swarm_population, swarm_energy, swarm_cooldown, swarm_repelled: of the own swarms in
-            ascending id, int64, as many as there are.
+        heads: the player's heads, int64; they are always in sight.
+        swarm_id, swarm_x, swarm_y, swarm_population, swarm_energy, swarm_cooldown, swarm_repelled: columns of the
+            player's swarms in ascending id, (swarms,) int64.
     """
 
     tick: np.int64
@@ -54,15 +54,15 @@ class FogView:
 
     @property
     def arrays(self) -> Seen:
-        """All of it by name."""
+        """The attributes by name."""
         return {field.name: getattr(self, field.name) for field in attrs.fields(FogView)}
 
 
 def look(state: Readable, config: MeadowConfig, player: Player) -> FogView:
-    """What the player sees and remembers at the end of the state's tick; in arrays of its own.
+    """Return what the player sees and remembers at the end of the state's tick, in new arrays.
 
-    The same function serves live policies and what is cut out of recordings. It reads the player's own maps, which
-    phase sight writes, and the player's own swarms: nothing else can get into a view.
+    Live policies and extractions from recordings use the same function. It reads only the player's maps, which phase
+    sight writes, and the player's swarms: nothing else can leak into a view.
     """
     species, number = config.herbivore_index(player.species), config.players.index(player)
     rows = rows_by_id(state, "swarms")

@@ -1,4 +1,4 @@
-"""Mistakes in a meadow's configuration, each with the line that a user reads."""
+"""Mistakes in a meadow's configuration, each with its error line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELEASE = {"kind": "release", "tick": 1, "species": "sheep", "x": 0, "y": 0, "po
 
 
 def flora(**changes: Any) -> dict[str, Any]:
-    """A change of the one flora species."""
+    """Return a change of the only flora species."""
     return {"flora": [{**idle_flora("moss"), **changes}]}
 
 
@@ -33,12 +33,12 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"grid": 5}, "grid: expected a table, got 5"),
     ({"seed": -1}, "seed: expected an integer from 0 to 9223372036854775807, got -1"),
     ({"seed": 1.5}, "seed: expected an integer from 0 to 9223372036854775807, got 1.5"),
-    ({"flora": []}, "flora: 1 to 16 species were expected, found 0"),
-    ({"flora": [idle_flora(f"f{i}") for i in range(17)]}, "flora: 1 to 16 species were expected, found 17"),
+    ({"flora": []}, "flora: expected 1 to 16 species, got 0"),
+    ({"flora": [idle_flora(f"f{i}") for i in range(17)]}, "flora: expected 1 to 16 species, got 17"),
     ({"flora": [idle_flora("a"), idle_flora("a")]}, "flora: two species have the same name"),
     (
         {"herbivores": [{**SHEEP, "name": f"h{i}"} for i in range(17)], "diet": [[True]] * 17},
-        "herbivores: 0 to 16 species were expected, found 17",
+        "herbivores: expected 0 to 16 species, got 17",
     ),
     (
         flora(max_energy=1_000_001),
@@ -47,43 +47,43 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (flora(growth_percent="2"), "flora[0].growth_percent: expected a decimal number from 0 to 1000, got '2'"),
     (flora(name=5), "flora[0].name: expected text, got 5"),
     (flora(seed_distance_min=0), "flora[0].seed_distance_min: expected an integer from 1 to 64, got 0"),
-    (flora(seed_distance_min=4), "flora[0].seed_distance_min: at most seed_distance_max was expected"),
-    (flora(base_energy=21), "flora[0].base_energy: a value from survival_threshold to max_energy was expected"),
-    (flora(base_energy=3.75), "flora[0].base_energy: a value from survival_threshold to max_energy was expected"),
+    (flora(seed_distance_min=4), "flora[0].seed_distance_min: expected at most seed_distance_max"),
+    (flora(base_energy=21), "flora[0].base_energy: expected a value from survival_threshold to max_energy"),
+    (flora(base_energy=3.75), "flora[0].base_energy: expected a value from survival_threshold to max_energy"),
     (
         {"diet": [[True]]},
-        "diet: 0 rows (herbivores) of 1 values (flora) were expected, found 1 rows of 1 values",
+        "diet: expected 0 rows (herbivores) of 1 values (flora), got 1 rows of 1 values",
     ),
     (
         {"herbivores": [SHEEP], "diet": [[True, False]]},
-        "diet: 1 rows (herbivores) of 1 values (flora) were expected, found 1 rows of 2 values",
+        "diet: expected 1 rows (herbivores) of 1 values (flora), got 1 rows of 2 values",
     ),
     (
         {"herbivores": [SHEEP]},
-        "diet: 1 rows (herbivores) of 1 values (flora) were expected, found 0 rows of no values",
+        "diet: expected 1 rows (herbivores) of 1 values (flora), got 0 rows of no values",
     ),
     ({"herbivores": [SHEEP], "diet": [[1]]}, "diet[0][0]: expected true or false, got 1"),
     ({"links": {"interval": 0}}, "links.interval: expected an integer from 1 to 1099511627776, got 0"),
-    ({"plants": [{"species": "oak", "count": 1}]}, "plants[0].species: one of moss was expected, found 'oak'"),
-    ({"plants": [{"species": "moss"}]}, "plants[0]: either x and y or count was expected"),
-    ({"plants": [{"species": "moss", "x": 1}]}, "plants[0]: either x and y or count was expected"),
-    ({"plants": [{"species": "moss", "y": 1, "count": 1}]}, "plants[0]: either x and y or count was expected"),
+    ({"plants": [{"species": "oak", "count": 1}]}, "plants[0].species: expected one of moss, got 'oak'"),
+    ({"plants": [{"species": "moss"}]}, "plants[0]: expected either x and y, or count"),
+    ({"plants": [{"species": "moss", "x": 1}]}, "plants[0]: expected either x and y, or count"),
+    ({"plants": [{"species": "moss", "y": 1, "count": 1}]}, "plants[0]: expected either x and y, or count"),
     (
         {"plants": [{"species": "moss", "x": 6, "y": 0}]},
-        "plants[0].x: a whole number from 0 to 5 was expected, found 6",
+        "plants[0].x: expected a whole number from 0 to 5, got 6",
     ),
     (
         {"plants": [{"species": "moss", "x": 0, "y": 5}]},
-        "plants[0].y: a whole number from 0 to 4 was expected, found 5",
+        "plants[0].y: expected a whole number from 0 to 4, got 5",
     ),
     (
         {"swarms": [{"species": "sheep", "x": 0, "y": 0, "population": 1}]},
-        "swarms[0].species: one of no species was expected, found 'sheep'",
+        "swarms[0].species: expected one of no species, got 'sheep'",
     ),
-    ({"inputs": [RELEASE]}, "inputs[0].species: one of no species was expected, found 'sheep'"),
+    ({"inputs": [RELEASE]}, "inputs[0].species: expected one of no species, got 'sheep'"),
     (
         {"inputs": [{"kind": "hail", "tick": 1}]},
-        "inputs[0].kind: one of plant, release, wind, gust, drought, cull, set was expected, found 'hail'",
+        "inputs[0].kind: expected one of plant, release, wind, gust, drought, cull, set, got 'hail'",
     ),
     (
         {"inputs": [{"kind": "wind", "tick": 1, "east": 1, "south": 1, "x": 1}]},
@@ -99,7 +99,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"herbivores": [SHEEP], "diet": [[True]], "inputs": [{**RELEASE, "x": 6}]},
-        "inputs[0].x: a whole number from 0 to 5 was expected, found 6",
+        "inputs[0].x: expected a whole number from 0 to 5, got 6",
     ),
 ]
 
@@ -108,7 +108,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ("changes", "message"), MISTAKES, ids=lambda value: value[:40] if isinstance(value, str) else ""
 )
 def test_each_mistake_gives_one_line(changes: dict[str, Any], message: str) -> None:
-    """The place, what was expected and what was found, word for word; the world itself refuses it alike."""
+    """The line has the key path, the expected and the actual value; the world raises the same error."""
     for make in (read_config, Meadow):
         with pytest.raises(ConfigError) as caught:
             make(small_meadow(**changes))
@@ -116,14 +116,14 @@ def test_each_mistake_gives_one_line(changes: dict[str, Any], message: str) -> N
 
 
 def test_a_missing_key_is_named() -> None:
-    """Without flora there is no meadow."""
+    """A meadow without flora is refused."""
     with pytest.raises(ConfigError) as caught:
         read_config({"grid": {"width": 1, "height": 1}})
     assert str(caught.value) == "flora: this key is missing"
 
 
 def test_the_limits_can_be_used() -> None:
-    """Sixteen species of each kind, the greatest values and no herbivores at all are fine."""
+    """Sixteen species of each kind, the greatest values, and no herbivores are accepted."""
     most = {"flora": [idle_flora(f"f{i}", max_energy=1_000_000, growth_percent=1000) for i in range(16)]}
     eaters = [{**SHEEP, "name": f"h{i}"} for i in range(16)]
     config = read_config(small_meadow(**most, herbivores=eaters, diet=[[True] * 16] * 16, seed=(1 << 63) - 1))

@@ -1,4 +1,4 @@
-"""The energy ledger: over thousands of ticks every unit is accounted for, and a flow that nobody notes is found."""
+"""The energy ledger: over thousands of ticks every unit is accounted for, and an unnoted flow is detected."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FIRST_POISONED = 502  # The first tick of the arms race at which toxins kill.
         ),
     ],
 )
-def test_the_books_of_the_shipped_scenarios_balance(name: str, ticks: int) -> None:
-    """At every phase of every tick, and every write is marked; all sorts of flows occurred, those of players too."""
+def test_the_ledgers_of_the_shipped_scenarios_balance(name: str, ticks: int) -> None:
+    """The sums agree after every phase, every write is marked, and all kinds of flows occur, with players' inputs."""
     config, ledger = load_scenario(name).config, Ledger()
     meadow, inputs_at = Meadow(config, ledger=ledger), WORLD.inputs(config)
     audit = AuditedChanges(meadow.state)
@@ -46,10 +46,10 @@ def test_the_books_of_the_shipped_scenarios_balance(name: str, ticks: int) -> No
         audit.changed_rows()
 
     flows = {flow for (_, flow), amount in ledger.entries.items() if amount}
-    wanted = {Flow.GROWTH, Flow.GRAZING, Flow.UPKEEP, Flow.STARVATION, Flow.SEEDS, Flow.SEEDLINGS, Flow.LINKS}
-    wanted |= {Flow.DEFENCE} if name == "arms-race" else set()
-    wanted |= {Flow.POISON} if ticks >= FIRST_POISONED and name == "arms-race" else set()
-    assert flows >= wanted
+    expected = {Flow.GROWTH, Flow.GRAZING, Flow.UPKEEP, Flow.STARVATION, Flow.SEEDS, Flow.SEEDLINGS, Flow.LINKS}
+    expected |= {Flow.DEFENCE} if name == "arms-race" else set()
+    expected |= {Flow.POISON} if ticks >= FIRST_POISONED and name == "arms-race" else set()
+    assert flows >= expected
     plants, swarms = (int(meadow.state[f"{table}.energy"].sum()) for table in ("plants", "swarms"))
     assert plants == sum(flow.value[1] * amount for (_, flow), amount in ledger.entries.items())
     assert swarms == sum(flow.value[2] * amount for (_, flow), amount in ledger.entries.items())
@@ -57,23 +57,23 @@ def test_the_books_of_the_shipped_scenarios_balance(name: str, ticks: int) -> No
 
 @settings(deadline=None, max_examples=12)
 @given(st.data(), st.integers(1, 60))
-def test_the_books_of_any_meadow_balance(data: st.DataObject, ticks: int) -> None:
-    """Whatever is in it and whatever is sent."""
+def test_the_ledger_of_any_meadow_balances(data: st.DataObject, ticks: int) -> None:
+    """The sums agree for any configuration and any inputs."""
     plain = data.draw(meadows())
     meadow = Meadow(plain, ledger=Ledger())
     for _ in range(ticks):
         meadow.step(data.draw(st.lists(meadow_inputs(plain), max_size=2)))
 
 
-def test_a_flow_that_nobody_notes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names tick, phase, who has it, and how much."""
+def test_an_unnoted_flow_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names tick, phase, owner and amount."""
     grow = lifecycle._grow
 
     def grow_secretly(context: Any) -> Any:
-        found = grow(context)
+        result = grow(context)
         rows = np.flatnonzero(context.state["plants.id"])
         context.state.set("plants.energy", rows, context.state["plants.energy"][rows] + 3)
-        return found
+        return result
 
     monkeypatch.setattr(lifecycle, "_grow", grow_secretly)
     meadow = Meadow(small_meadow(plants=[{"species": "moss", "x": 1, "y": 1}]), ledger=Ledger())
@@ -82,13 +82,13 @@ def test_a_flow_that_nobody_notes_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_negative_flow_is_refused() -> None:
-    """What flows the other way has a name of its own."""
+    """Flows in the opposite direction have different names."""
     with pytest.raises(LedgerError, match="GROWTH of -1"):
         Ledger().note(Flow.GROWTH, -1)
 
 
-def test_the_books_begin_anew_with_a_restored_state() -> None:
-    """A state from elsewhere has another balance; that is no error."""
+def test_the_ledger_restarts_with_a_restored_state() -> None:
+    """A restored state may have a different balance; that is not an error."""
     plants = [{"species": "moss", "x": 1, "y": 1}]
     rich = Meadow(small_meadow(plants=plants, flora=[idle_flora("moss", base_energy=20)]))
     meadow = Meadow(small_meadow(plants=plants), ledger=Ledger())

@@ -1,4 +1,4 @@
-"""The events of a meadow account exactly for what its states show; they change nothing, and come back from any tape."""
+"""The events of a meadow explain exactly the changes of its states, change nothing, and are rebuilt from any tape."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from sim_strategies import meadow_inputs, meadows, small_meadow
 QUICK: dict[str, Any] = {
     "deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }  # fmt: skip
-SWARMS_MAX = 25  # Where there are more, a tick takes long: the run ends.
+SWARMS_MAX = 25  # With more swarms a tick takes too long: the run ends.
 TICKS = 60
 
 
 def busy_meadow() -> dict[str, Any]:
-    """A small one in which everything happens that can."""
+    """Return the configuration of a small meadow in which every kind of event happens."""
     moss = {"name": "moss", "base_energy": 4, "max_energy": 9, "growth_percent": 15, "survival_threshold": 1.5}
     deer = {"name": "deer", "consumption_rate": 1.25, "upkeep": 0.25, "energy_min": 2, "split_population": 4}
     tannin = {"name": "tannin", "kind": "toxin", "strength": 10, "lethality": 0.3, "repellence": 1, "energy_cost": 0.5}
@@ -56,7 +56,7 @@ def busy_meadow() -> dict[str, Any]:
 
 
 def busy_inputs(tick: int) -> list[dict[str, Any]]:
-    """Something of each kind that makes or ends somebody."""
+    """Return inputs of each kind that adds or removes entities."""
     sent: list[dict[str, Any]] = [{"kind": "plant", "species": 0, "x": tick % 10, "y": tick % 8}]
     if tick % 4 == 0:
         sent.append({"kind": "split", "swarm": 1 + tick % 7})
@@ -68,19 +68,19 @@ def busy_inputs(tick: int) -> list[dict[str, Any]]:
 
 
 def live_events(plain: dict[str, Any], inputs_at: Any, ticks: int) -> list[tuple[int, dict[str, Any]]]:
-    """What a meadow tells by itself, without any tape."""
-    meadow, told = Meadow(plain), []
+    """Return the events of a live meadow, without a tape."""
+    meadow, events = Meadow(plain), []
     meadow.events_wanted = True
     for tick in range(1, ticks + 1):
         meadow.step(inputs_at(tick))
-        told += [(tick, event) for event in meadow.events()]
-    return told
+        events += [(tick, event) for event in meadow.events()]
+    return events
 
 
 @settings(max_examples=8, **QUICK)
 @given(st.data())
 def test_the_events_of_a_tick_are_the_difference_of_its_states(data: st.DataObject) -> None:
-    """Each id that came, each that went, each link, head, meal and defence, with its cause; and nothing else."""
+    """Each added and removed id, each link, head, meal and defence has its event and cause; there are no others."""
     plain = data.draw(meadows())
     accounted = AccountedMeadow(plain)
     inputs = data.draw(st.lists(st.lists(meadow_inputs(plain), max_size=4), max_size=12))
@@ -92,28 +92,28 @@ def test_the_events_of_a_tick_are_the_difference_of_its_states(data: st.DataObje
 
 @pytest.fixture(scope="module")
 def busy() -> tuple[AccountedMeadow, list[Tick]]:
-    """The busy meadow, and its ticks, each of which is accounted for."""
+    """The busy meadow, and its ticks, each checked by the account."""
     accounted = AccountedMeadow(busy_meadow())
     return accounted, [accounted.step(busy_inputs(tick)) for tick in range(1, TICKS + 1)]
 
 
-def test_events_of_every_kind_and_cause_come(busy: Any) -> None:
-    """Else the account shows nothing of those."""
-    told = [event for tick in busy[1] for event in tick.events]
-    assert {event["kind"] for event in told} == {*SINGLE, "heads_lost"}
-    found = {(event["kind"], key, event[key]) for event in told for key in ("by", "cause") if key in event}
-    assert found >= {
+def test_events_of_every_kind_and_cause_occur(busy: Any) -> None:
+    """The busy meadow covers all kinds and causes; otherwise the account would not check them."""
+    events = [event for tick in busy[1] for event in tick.events]
+    assert {event["kind"] for event in events} == {*SINGLE, "heads_lost"}
+    causes = {(event["kind"], key, event[key]) for event in events for key in ("by", "cause") if key in event}
+    assert causes >= {
         *(("plant_born", "by", by) for by in ("dispersal", "input")),
         *(("plant_died", "cause", cause) for cause in ("feeding", "defence")),
         *(("swarm_born", "by", by) for by in ("mitosis", "split", "release", "spawn")),
         *((kind, "cause", cause) for kind in ("swarm_died", "heads_lost") for cause in ("starvation", "toxin", "cull")),
         *(("substance_ended", "cause", cause) for cause in ("owner_died", "faded", "unpaid")),
-    }, found
+    }, causes
 
 
 @pytest.mark.parametrize("kind", [*SINGLE, "heads_lost"])
-def test_the_account_finds_what_is_wrong(busy: Any, kind: str) -> None:
-    """An event too few, one twice, one of somebody else: the checks can fail."""
+def test_the_account_detects_errors(busy: Any, kind: str) -> None:
+    """A missing event, a duplicate and an event of a different entity fail the check."""
     accounted, ticks = busy
     config = accounted.meadow.config
     tick, place = next(
@@ -129,33 +129,33 @@ def test_the_account_finds_what_is_wrong(busy: Any, kind: str) -> None:
 
 
 def shuffle_rows(state: State, seed: int) -> None:
-    """Put plants, swarms and substances into other rows; nothing else is another."""
+    """Move plants, swarms and substances to different rows; nothing else changes."""
     random = np.random.default_rng(seed)
     for table in ("plants", "swarms", "substances"):
-        order = random.permutation(state.count(table))  # Row number i gets what was in row order[i].
+        order = random.permutation(state.count(table))  # Row i gets the contents of row order[i].
         for name in [name for name in state if name.startswith(f"{table}.")]:
             state[name][...] = state[name][order].copy()
         if table == "plants":
-            rows = np.append(np.argsort(order) + 1, 0)  # The last one is that of -1: nobody stands there.
+            rows = np.append(np.argsort(order) + 1, 0)  # The last item is for -1: a cell without a plant.
             state["biotope.occupant"][...] = rows[state["biotope.occupant"] - 1]
 
 
 def test_rows_decide_nothing() -> None:
-    """Two meadows that differ in the rows of their tables alone tell the same, in the same order."""
+    """Two meadows that differ only in the rows of their tables give the same events, in the same order."""
     one, other = Meadow(busy_meadow()), Meadow(busy_meadow())
     for tick in range(1, TICKS + 1):
         shuffle_rows(other.state, tick)
-        told = []
+        events = []
         for meadow in (one, other):
             meadow.events_wanted = True
             meadow.step(busy_inputs(tick))
-            told.append(meadow.events())
-        assert told[0] == told[1]
+            events.append(meadow.events())
+        assert events[0] == events[1]
         assert Picture.of(one.state).plants == Picture.of(other.state).plants
 
 
 def test_collecting_changes_no_state() -> None:
-    """The same hash at each tick, whoever wants to know what."""
+    """With and without events, the state hash of each tick is the same."""
     asked, silent = Meadow(busy_meadow()), Meadow(busy_meadow())
     asked.events_wanted = True
     for tick in range(1, TICKS + 1):
@@ -165,12 +165,12 @@ def test_collecting_changes_no_state() -> None:
         assert asked.state.hash() == silent.state.hash()
 
 
-def test_what_was_not_collected_is_not_called_nothing() -> None:
-    """At the start and after a restore no step was made; after one that nobody watched it cannot be said."""
+def test_events_that_were_not_collected_raise() -> None:
+    """At the start and after a restore there are no events; after a step without collection events() raises."""
     meadow = Meadow(small_meadow())
     assert meadow.events() == []
     meadow.step([])
-    with pytest.raises(RuntimeError, match="set events_wanted = True before it"):
+    with pytest.raises(RuntimeError, match="set events_wanted = True before the step"):
         meadow.events()
     restore(meadow, meadow.state.snapshot())
     assert meadow.events() == []
@@ -178,13 +178,13 @@ def test_what_was_not_collected_is_not_called_nothing() -> None:
     meadow.step([{"kind": "plant", "species": 0, "x": 2, "y": 1}])
     born = {"kind": "plant_born", "plant": 1, "species": "moss", "x": 2, "y": 1, "by": "input", "mother": None}
     assert meadow.events() == [born]
-    with pytest.raises(ValueError, match="no input of a meadow"):
+    with pytest.raises(ValueError, match="expected an input of kind plant"):
         meadow.step([{"kind": "nonsense"}])
-    assert meadow.events() == [born]  # That step was none.
+    assert meadow.events() == [born]  # The refused step changed nothing.
 
 
-def test_the_end_is_told_with_the_tick_that_brings_it() -> None:
-    """With the name and the sentence of ended(), as the last event; again by each tick that is made behind it."""
+def test_the_end_is_an_event_of_its_tick() -> None:
+    """The last event has the name and sentence of ended(); each later tick has it again."""
     meadow = Meadow(small_meadow(plants=[{"species": "moss", "x": 1, "y": 1}], termination={"flora_energy_max": 15}))
     meadow.events_wanted = True
     meadow.step([])
@@ -207,7 +207,7 @@ def test_the_end_is_told_with_the_tick_that_brings_it() -> None:
 def test_recorded_rebuilt_and_live_events_are_the_same(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Over keyframes and a resume, recorded or not: the tape of a run without them gives the same again."""
+    """Across keyframes and a resume, a tape with or without recorded events gives the live events."""
     plain = data.draw(meadows())
     inputs = data.draw(st.lists(st.lists(meadow_inputs(plain), max_size=3), min_size=24, max_size=24))
     stop = data.draw(st.integers(1, 23))
@@ -232,7 +232,7 @@ def test_recorded_rebuilt_and_live_events_are_the_same(
 
 
 def test_the_shipped_arms_race_comes_back_from_its_tape(tmp_path: Path) -> None:
-    """With the inputs of its scenario; and each tick's events are the difference of its states."""
+    """Rebuilt events equal the live ones; each tick's events explain the change of its state."""
     config = load_scenario("arms-race").config
     accounted, inputs_at = AccountedMeadow(config), WORLD.inputs(config)
     live = [(tick, event) for tick in range(1, 21) for event in accounted.step(inputs_at(tick)).events]

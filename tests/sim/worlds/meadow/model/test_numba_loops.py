@@ -1,7 +1,7 @@
-"""A meadow is the same to the last bit whichever way it is computed: by arrays, by loops in Python, or compiled by numba.
+"""A meadow is the same to the last bit with arrays, with loops in Python, and with loops compiled by numba.
 
-Loops in Python over arrays are no way that a meadow goes by itself; here they stand for the compiled ones where numba is
-missing, and NumPy's warnings of overflows, which are errors, say what numba would not.
+A meadow never uses Python loops over arrays itself. Here they stand for the compiled loops if numba is missing, and
+NumPy's overflow warnings, which are errors in tests, show overflows that numba would not report.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from sim.worlds.meadow.model.energy_ledger import Ledger
 from oracle.followed_meadow import FollowedMeadow
 from sim_strategies import meadow_inputs, meadows
 
-pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; others in each run.
+pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; each run takes a different share.
 
-SWARMS_MAX = 100  # Where there are more, the oracle has become slow: the run ends.
+SWARMS_MAX = 100  # With more swarms the oracle is too slow: the run ends.
 LARGE = {1: 0x7216349300B022F1, 10: 0x26F2A064E6597AC5}
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed: nothing can be compiled")
 WAYS = ["loops", pytest.param("compiled", marks=needs_numba)]
@@ -42,8 +42,8 @@ WAYS = ["loops", pytest.param("compiled", marks=needs_numba)]
 
 @contextmanager
 def going(way: str) -> Iterator[None]:
-    """Compute meadows of any size in one way: arrays, loops or compiled."""
-    with patch.object(compiled, "pays", lambda *_: way != "arrays"):
+    """Compute meadows of any size with arrays, loops or compiled loops."""
+    with patch.object(compiled, "is_worth_it", lambda *_: way != "arrays"):
         if way != "loops":
             yield
             return
@@ -52,7 +52,7 @@ def going(way: str) -> Iterator[None]:
 
 
 def account(meadow: Meadow) -> tuple[Any, ...]:
-    """All that is to be the same after a tick."""
+    """Return everything that must be equal after a tick."""
     return meadow.state.arena.tobytes(), meadow.events(), dict(meadow.telemetry())
 
 
@@ -60,7 +60,7 @@ def account(meadow: Meadow) -> tuple[Any, ...]:
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_every_way_gives_the_same_bytes_events_and_books(way: str, data: st.DataObject) -> None:
-    """Random meadows, random inputs: arena, marks, what is told and the figures after each tick, the ledger at the end."""
+    """Random meadows and inputs give the same arena, marks, events and figures after each tick, and the same ledger."""
     plain = data.draw(meadows(swarms=data.draw(st.sampled_from((True,) * 5 + (False,)))))
     inputs = data.draw(st.dictionaries(st.integers(1, 60), st.lists(meadow_inputs(plain), max_size=3), max_size=8))
     books = Ledger(), Ledger()
@@ -85,7 +85,7 @@ def test_every_way_gives_the_same_bytes_events_and_books(way: str, data: st.Data
 @settings(deadline=None, max_examples=3, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_every_way_is_that_of_the_oracle(way: str, data: st.DataObject) -> None:
-    """Field by field after every tick."""
+    """Every field equals that of the oracle after every tick."""
     plain = data.draw(meadows())
     inputs = data.draw(st.lists(st.lists(meadow_inputs(plain), max_size=4), min_size=5, max_size=40))
     with going(way):
@@ -98,7 +98,7 @@ def test_every_way_is_that_of_the_oracle(way: str, data: st.DataObject) -> None:
 @settings(deadline=None, max_examples=6)
 @given(data=st.data())
 def test_every_way_marks_what_it_writes(way: str, data: st.DataObject) -> None:
-    """The audit is silent, against the tick before, and against one some ticks ago."""
+    """The audit finds no unmarked write, compared with the previous tick and with an earlier one."""
     plain = data.draw(meadows())
     inputs = data.draw(st.dictionaries(st.integers(1, 40), st.lists(meadow_inputs(plain), max_size=3), max_size=8))
     meadow = Meadow(plain)
@@ -115,7 +115,7 @@ def test_every_way_marks_what_it_writes(way: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("way", ["arrays", pytest.param("as installed", marks=needs_numba)])
 def test_the_large_scenario(way: str) -> None:
-    """Golden hashes of it; with numba it is large enough to be compiled by itself."""
+    """Golden hashes; with numba the scenario is large enough to be compiled automatically."""
     config = load_scenario("large").config
     meadow, inputs_at = Meadow(config), WORLD.inputs(config)
     found = {}
@@ -130,7 +130,7 @@ def test_the_large_scenario(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("field", ["swarms.x", "swarms.y"])
 def test_a_swarm_outside_of_the_meadow_is_an_error_in_every_way(way: str, field: str) -> None:
-    """A state that cannot be, as a defect leaves it: IndexError, and no memory of somebody else's is touched."""
+    """An invalid state, as a defect would leave it, raises IndexError; no memory outside the arrays is touched."""
     meadow = Meadow(load_scenario("quiet-meadow").config)
     meadow.state[field][0] = 1_000_000
     with going("arrays"), pytest.raises(IndexError):
@@ -142,8 +142,8 @@ def test_a_swarm_outside_of_the_meadow_is_an_error_in_every_way(way: str, field:
 
 
 @needs_numba
-def test_what_a_compiled_loop_calls_looks_at_its_indices() -> None:
-    """A cell that is not there, within a function that run_swarms calls."""
+def test_functions_called_by_compiled_loops_check_indices() -> None:
+    """A cell out of range in a function that run_swarms calls raises IndexError."""
     land = swarming.Land(3, 3, 500, 2, *(np.zeros(9, np.int64) for _ in range(5)))
     swarms = np.zeros((1, swarming.SWARM_WIDTH), np.int64)
     swarms[0, [swarming.POPULATION, swarming.X, swarming.Y, swarming.SPLIT_WORD]] = 9, 2, 2, 2**32 - 1
@@ -165,7 +165,7 @@ meadow, inputs_at = Meadow(config), WORLD.inputs(config)
 for tick in range(1, 4):
     meadow.step(inputs_at(tick))
 assert "numba" not in sys.modules
-compiled.pays = lambda *_: True
+compiled.is_worth_it = lambda *_: True
 for tick in range(4, 101):
     meadow.step(inputs_at(tick))
 print(f"{meadow.state.hash():016x}", "numba" in sys.modules)
@@ -179,7 +179,7 @@ QUIET_100 = "20ff3bf21f06a947"  # As in test_exactness.py.
 
 
 def run_alone(code: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run it with a folder of its own for what numba keeps."""
+    """Run code in a process with a separate cache folder for numba."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), **more}
     return subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=120
@@ -187,35 +187,35 @@ def run_alone(code: str, folder: Path, **more: str) -> subprocess.CompletedProce
 
 
 @needs_numba
-def test_numba_is_imported_where_it_pays_and_says_what_it_does_once(tmp_path: Path) -> None:
-    """Not by importing, nor by a small meadow; what is compiled is kept, and the second time nothing is said."""
+def test_numba_is_imported_when_useful_and_announces_compiling_once(tmp_path: Path) -> None:
+    """Neither imports nor small meadows import numba; compiled code is cached, and the second run prints nothing."""
     first, second = (run_alone(ALONE, tmp_path) for _ in range(2))
 
     assert first.stdout == second.stdout == f"{QUIET_100} True\n", first.stderr
     lines = first.stderr.splitlines()
     assert lines
-    assert set(lines) == {"meadow: numba compiles a loop, which takes some seconds and is kept for the next time"}
+    assert set(lines) == {"meadow: numba is compiling a loop; this takes some seconds, and the result is cached"}
     assert second.stderr == ""
 
 
 def test_without_numba_everything_is_the_same(tmp_path: Path) -> None:
-    """It is not there: nobody imports it, nothing is said, the states are those."""
+    """Without numba nothing is printed, and the states are the same."""
     finished = run_alone(HIDING + ALONE, tmp_path)
 
     assert (finished.stdout, finished.stderr) == (f"{QUIET_100} False\n", "")
 
 
 @needs_numba
-def test_numba_can_be_switched_off(tmp_path: Path) -> None:
-    """By its own variable."""
+def test_numba_can_be_disabled(tmp_path: Path) -> None:
+    """NUMBA_DISABLE_JIT disables it."""
     finished = run_alone(ALONE, tmp_path, NUMBA_DISABLE_JIT="1")
 
     assert (finished.stdout, finished.stderr) == (f"{QUIET_100} True\n", "")
 
 
 @needs_numba
-def test_where_nothing_can_be_kept_loops_are_compiled_each_time() -> None:
-    """numba finds no folder for it."""
+def test_without_a_cache_folder_loops_are_compiled_each_time() -> None:
+    """numba finds no folder for its cache: the loop is compiled without one."""
     import numba
 
     njit, given_cache = numba.njit, []

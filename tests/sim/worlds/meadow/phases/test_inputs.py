@@ -1,4 +1,4 @@
-"""Inputs: each kind, their canonical order, and what cannot be."""
+"""Inputs: each kind, their canonical order, and invalid inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIG = small_meadow(
 
 
 def test_plant_puts_a_seedling_on_a_free_cell() -> None:
-    """The seedling has base energy and the present tick as its birth; on an occupied cell nothing happens."""
+    """The seedling has base energy and the current tick as its birth; on an occupied cell nothing happens."""
     meadow = Meadow(CONFIG)
     meadow.step(None)
     meadow.step([{"kind": "plant", "species": 1, "x": 5, "y": 4}, {"kind": "plant", "species": 1, "x": 0, "y": 0}])
@@ -41,7 +41,7 @@ def test_plant_puts_a_seedling_on_a_free_cell() -> None:
 
 
 def test_release_brings_a_swarm() -> None:
-    """It has energy_min for each head and acts in the same tick."""
+    """The swarm has energy_min for each head and acts in the same tick."""
     meadow = Meadow(CONFIG)
     meadow.step([{"kind": "release", "species": 0, "x": 0, "y": 0, "population": 9}])
 
@@ -65,7 +65,7 @@ def test_wind_and_drought_change_the_climate() -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_any_order_of_one_ticks_inputs_gives_the_same_state(data: st.DataObject) -> None:
-    """Inputs are sorted by kind and values first, so that permuting them changes no byte."""
+    """Inputs are sorted by kind and values first, so permuting them changes no byte."""
     plain = data.draw(meadows())
     inputs = data.draw(st.lists(meadow_inputs(plain), min_size=2, max_size=6))
     one, two = Meadow(plain), Meadow(plain)
@@ -80,15 +80,15 @@ GOOD = {"kind": "plant", "species": 0, "x": 1, "y": 1}
 KINDS = "plant, release, wind, gust, drought, cull, set, steer, split, spawn"
 
 BAD: list[tuple[Any, str]] = [
-    (5, f"5 is no input of a meadow; its kind is one of {KINDS}"),
-    ({}, f"{{}} is no input of a meadow; its kind is one of {KINDS}"),
-    ({"kind": "hail"}, f"{{'kind': 'hail'}} is no input of a meadow; its kind is one of {KINDS}"),
-    ({"kind": []}, f"{{'kind': []}} is no input of a meadow; its kind is one of {KINDS}"),
-    ({"kind": "wind", "east": 0}, "input {'kind': 'wind', 'east': 0}: the keys kind, east, south were expected"),
-    ({**GOOD, "z": 1}, f"input {({**GOOD, 'z': 1})!r}: the keys kind, species, x, y were expected"),
-    *(({**GOOD, "x": x}, f"input {({**GOOD, 'x': x})!r}: x is a whole number from 0 to 5") for x in (-1, 6, 1.0, True, "1", None)),
-    ({**GOOD, "y": 5}, f"input {({**GOOD, 'y': 5})!r}: y is a whole number from 0 to 4"),
-    ({**GOOD, "species": 2}, f"input {({**GOOD, 'species': 2})!r}: species is a whole number from 0 to 1"),
+    (5, f"expected an input of kind {KINDS}, got 5"),
+    ({}, f"expected an input of kind {KINDS}, got {{}}"),
+    ({"kind": "hail"}, f"expected an input of kind {KINDS}, got {{'kind': 'hail'}}"),
+    ({"kind": []}, f"expected an input of kind {KINDS}, got {{'kind': []}}"),
+    ({"kind": "wind", "east": 0}, "input {'kind': 'wind', 'east': 0}: expected the keys kind, east, south"),
+    ({**GOOD, "z": 1}, f"input {({**GOOD, 'z': 1})!r}: expected the keys kind, species, x, y"),
+    *(({**GOOD, "x": x}, f"input {({**GOOD, 'x': x})!r}: expected x as a whole number from 0 to 5") for x in (-1, 6, 1.0, True, "1", None)),
+    ({**GOOD, "y": 5}, f"input {({**GOOD, 'y': 5})!r}: expected y as a whole number from 0 to 4"),
+    ({**GOOD, "species": 2}, f"input {({**GOOD, 'species': 2})!r}: expected species as a whole number from 0 to 1"),
 ]  # fmt: skip
 
 LIMITS: list[tuple[dict[str, Any], str, int, int]] = [
@@ -102,8 +102,8 @@ LIMITS: list[tuple[dict[str, Any], str, int, int]] = [
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD, ids=repr)
-def test_an_input_that_cannot_be_changes_nothing(bad: Any, message: str) -> None:
-    """ValueError with what was expected; the tick, and good inputs beside the bad one, were not carried out either."""
+def test_an_invalid_input_changes_nothing(bad: Any, message: str) -> None:
+    """ValueError states the expected value; neither the tick nor valid inputs of the same list are carried out."""
     meadow = Meadow(CONFIG)
     before = meadow.state.arena.tobytes()
 
@@ -115,16 +115,16 @@ def test_an_input_that_cannot_be_changes_nothing(bad: Any, message: str) -> None
 
 @pytest.mark.parametrize(("item", "key", "low", "high"), LIMITS)
 def test_the_limits_of_values(item: dict[str, Any], key: str, low: int, high: int) -> None:
-    """Both ends can be sent, one less and one more cannot."""
+    """Both limits are accepted; one less and one more are refused."""
     for value in (low, high):
         Meadow(CONFIG).step([{**item, key: value}])
     for value in (low - 1, high + 1, math.inf):
-        with pytest.raises(ValueError, match=f"{key} is a whole number from {low} to {high}$"):
+        with pytest.raises(ValueError, match=f"expected {key} as a whole number from {low} to {high}$"):
             Meadow(CONFIG).step([{**item, key: value}])
 
 
 def test_numpy_integers_are_whole_numbers() -> None:
-    """What comes out of an array can be sent as it is."""
+    """Items of arrays can be sent without a conversion."""
     one, two = Meadow(CONFIG), Meadow(CONFIG)
     one.step([GOOD])
     two.step([{"kind": "plant", **{key: np.int64(GOOD[key]) for key in ("species", "x", "y")}}])
@@ -133,7 +133,7 @@ def test_numpy_integers_are_whole_numbers() -> None:
 
 
 def test_the_schedule_of_a_scenario() -> None:
-    """An input comes at its tick, again every so many ticks, until the last one; decimals become fixed point."""
+    """An input is sent at its tick and repeated at its interval until its last tick; decimals become fixed point."""
     plant = {"kind": "plant", "species": "fern", "x": 1, "y": 2}
     wind = {"kind": "wind", "east": 1.5, "south": -0.5}
     source = WORLD.inputs(

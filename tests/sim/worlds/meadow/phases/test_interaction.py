@@ -15,7 +15,7 @@ from sim_strategies import idle_flora, meadows, small_meadow
 
 
 def grazing(*, diet: bool = True, population: int = 2, **herbivore: Any) -> Meadow:
-    """One swarm on one plant with energy 10, in a single cell."""
+    """Make a meadow of one cell, with one swarm on one plant with energy 10."""
     sheep = {"name": "sheep", "consumption_rate": 1, "upkeep": 0, "energy_min": 2, "reproduction_divisor": 1000}
     return Meadow(
         small_meadow(
@@ -30,7 +30,7 @@ def grazing(*, diet: bool = True, population: int = 2, **herbivore: Any) -> Mead
 
 
 def figures(meadow: Meadow) -> tuple[float, float, int]:
-    """Energy of the plant, energy of the swarm, heads."""
+    """Return energy of the plant, energy of the swarm, and heads."""
     state = meadow.state
     return (
         int(state["plants.energy"][0]) / ONE,
@@ -42,8 +42,8 @@ def figures(meadow: Meadow) -> tuple[float, float, int]:
 @settings(deadline=None, max_examples=15)
 @given(meadows())
 def test_what_plants_lose_swarms_gain(plain: dict[str, Any]) -> None:
-    """Without upkeep the phase moves energy and neither makes nor loses any, to the last unit, over divisions too."""
-    meadow = Meadow({**plain, "herbivores": [{**one, "upkeep": 0} for one in plain["herbivores"]]})
+    """Without upkeep the phase only moves energy, exact to the last unit, also across divisions."""
+    meadow = Meadow({**plain, "herbivores": [{**herbivore, "upkeep": 0} for herbivore in plain["herbivores"]]})
     place = [phase.name for phase in meadow.phases].index("interaction")
     before, interaction = meadow.phases[:place], meadow.phases[place]
     for _ in range(30):
@@ -57,7 +57,7 @@ def test_what_plants_lose_swarms_gain(plain: dict[str, Any]) -> None:
 
 
 def test_a_meal_is_bounded_by_appetite_and_by_the_plant() -> None:
-    """rate × heads a tick, at last only what is left, and then no more."""
+    """A swarm eats rate × heads per tick, at most the plant's energy."""
     meadow = grazing(population=4)
     seen = []
     for _ in range(4):
@@ -69,7 +69,7 @@ def test_a_meal_is_bounded_by_appetite_and_by_the_plant() -> None:
 
 
 def test_velocity_divides_the_meal() -> None:
-    """A slow herbivore eats floor(rate / velocity) a head and tick."""
+    """A slow herbivore eats floor(rate / velocity) per head and tick."""
     meadow = grazing(velocity=4)
     meadow.step(None)
 
@@ -77,7 +77,7 @@ def test_velocity_divides_the_meal() -> None:
 
 
 def test_the_diet_gates_feeding() -> None:
-    """What a herbivore does not eat stays whole."""
+    """A plant outside the diet is not eaten."""
     meadow = grazing(diet=False)
     meadow.step(None)
 
@@ -85,7 +85,7 @@ def test_the_diet_gates_feeding() -> None:
 
 
 def test_a_deficit_costs_heads() -> None:
-    """ceil(deficit / energy_min) heads die and energy is 0; without heads the swarm is gone, row and all."""
+    """ceil(deficit / energy_min) heads die and energy is 0; without heads the swarm is removed and its row cleared."""
     meadow = grazing(diet=False, population=4, upkeep=3)
     meadow.step(None)
     assert figures(meadow) == (10, 0, 2)

@@ -19,7 +19,7 @@ from sim_strategies import idle_flora, meadows, small_meadow
 
 
 def energies(meadow: Meadow) -> list[float]:
-    """Energy of the living plants in ascending id, in whole units."""
+    """Return the energy of the living plants in ascending id, in units of 1.0."""
     ids = meadow.state["plants.id"]
     rows = np.flatnonzero(ids)
     return [int(energy) / ONE for energy in meadow.state["plants.energy"][rows[np.argsort(ids[rows])]]]
@@ -36,7 +36,7 @@ def run(meadow: Meadow, ticks: int) -> None:
         meadow.step(None)
 
 
-def ensure_whole(meadow: Meadow) -> None:
+def ensure_consistent(meadow: Meadow) -> None:
     """Check the invariants of plants.py, layers.py and layout.py on the state between two ticks."""
     state, config = meadow.state, meadow.config
     ids = state["plants.id"]
@@ -110,7 +110,7 @@ def test_growth_never_depends_on_the_tick() -> None:
 
 @pytest.mark.parametrize(("percent", "expected"), [(60, 11.0), (100, 10.0), (120, 9.5), (0, 12.5)])
 def test_a_drought_takes_off_growth_for_its_ticks(percent: int, expected: float) -> None:
-    """Growth shrinks by so many percent, below zero above 100, and is whole again when the ticks are over."""
+    """Growth shrinks by the percentage, below zero above 100, and is complete again after the last tick."""
     meadow = one_plant(growth_percent=25)
     meadow.step([{"kind": "drought", "ticks": 1, "percent": percent}])
     assert energies(meadow) == [expected]
@@ -121,7 +121,7 @@ def test_a_drought_takes_off_growth_for_its_ticks(percent: int, expected: float)
 
 
 def test_reproduction_waits_its_interval() -> None:
-    """The first seed falls when the interval has passed, the child has base energy and was born then."""
+    """The first seed falls after the interval; the seedling has base energy and this tick as its birth."""
     meadow = one_plant(reproduction_interval=3, growth_percent=10, seed_distance_max=1)
     run(meadow, 2)
     assert energies(meadow) == [12.0]
@@ -172,7 +172,7 @@ def test_failed_reproduction_costs_nothing(outside: bool) -> None:  # noqa: FBT0
 
 
 def test_death_below_the_threshold() -> None:
-    """A plant at its threshold lives; below it is gone from table, index and layers, counted by cause."""
+    """A plant at its threshold lives; below, it is removed from table, index and layers, and counted by cause."""
     meadow = one_plant(growth_percent=10, survival_threshold=8)
     meadow.step([{"kind": "drought", "ticks": 50, "percent": 200}])
     run(meadow, 1)
@@ -182,18 +182,18 @@ def test_death_below_the_threshold() -> None:
     assert energies(meadow) == []
     assert meadow.state["deaths"].tolist() == [[1, 0, 0, 0, 0]]
     assert not meadow.state["biotope.energy"].any()
-    ensure_whole(meadow)
+    ensure_consistent(meadow)
 
 
 @settings(deadline=None, max_examples=15)
 @given(meadows())
-def test_the_state_is_whole_at_every_tick(plain: dict[str, Any]) -> None:
-    """Dead entities are nowhere, links are mutual between living neighbours, index and layers agree with the table."""
+def test_the_state_is_consistent_at_every_tick(plain: dict[str, Any]) -> None:
+    """Dead entities leave no trace, links are mutual between living neighbours, index and layers match the table."""
     meadow = Meadow(plain)
-    ensure_whole(meadow)
+    ensure_consistent(meadow)
     for _ in range(40):
         meadow.step(None)
-        ensure_whole(meadow)
+        ensure_consistent(meadow)
 
 
 def test_energy_is_invisible_before_the_rebuild() -> None:
@@ -249,7 +249,7 @@ def test_wind_shifts_by_whole_cells(wind: int, flight_ticks: float, cells: int) 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("east", "south", "shift"), [(1, -2, (1, -2)), (64, -64, (2, -2)), (-3, 2, (-2, 2))])
 def test_wind_carries_at_most_the_seed_distance(seed: int, east: int, south: int, shift: tuple[int, int]) -> None:
-    """A seed lands where it would in a calm, shifted, on each axis at most by seed_distance_max."""
+    """A seed lands at its cell without wind, shifted by at most seed_distance_max on each axis."""
     config = small_meadow(
         grid={"width": 9, "height": 9},
         seed=seed,

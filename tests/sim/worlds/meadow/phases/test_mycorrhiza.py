@@ -1,4 +1,4 @@
-"""Mycorrhizal links: who, when, at what price."""
+"""Mycorrhizal links: which plants link, when, at what price."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim_strategies import idle_flora, small_meadow
 
 
 def row_of_plants(names: str, *, height: int = 1, **links: Any) -> Meadow:
-    """Plants side by side; m is moss, f is fern, a dot is a free cell; lines one after the other."""
+    """Make a meadow from letters, line by line: m is moss, f is fern, a dot is a free cell."""
     species = {"m": "moss", "f": "fern"}
     width = len(names) // height
     plants = [{"species": species[n], "x": i % width, "y": i // width} for i, n in enumerate(names) if n != "."]
@@ -30,7 +30,7 @@ def row_of_plants(names: str, *, height: int = 1, **links: Any) -> Meadow:
 
 
 def pairs(meadow: Meadow) -> set[tuple[tuple[int, int], tuple[int, int]]]:
-    """The linked cells (x, y), each pair once."""
+    """Return the linked cells (x, y), each pair once."""
     state = meadow.state
     cell = {
         int(i): (int(x), int(y))
@@ -55,7 +55,7 @@ def test_a_link_is_mutual_and_both_pay() -> None:
 
 
 def test_at_most_one_new_link_a_plant_a_pass() -> None:
-    """Of five in a row two disjoint pairs link first, the rest in the next pass, and then nothing more happens."""
+    """Of five in a row two disjoint pairs link first, the rest in the next pass; then nothing changes."""
     meadow = row_of_plants("mmmmm")
     meadow.step(None)
     assert pairs(meadow) == {((0, 0), (1, 0)), ((2, 0), (3, 0))}
@@ -76,7 +76,7 @@ def test_right_comes_before_down() -> None:
 
 
 def test_the_interval_gates_passes() -> None:
-    """Never before the first interval has passed, then at each multiple."""
+    """Passes happen at each multiple of the interval."""
     meadow = row_of_plants("mmm", interval=3)
     seen = []
     for _ in range(7):
@@ -117,7 +117,7 @@ def test_only_side_by_side(names: str, height: int) -> None:
 
 
 def test_the_death_of_a_partner_ends_its_links() -> None:
-    """What linked to a dead plant has no link there, and a new plant in the cell can link anew."""
+    """Partners of a dead plant lose their links, and a new plant in the cell can link again."""
     meadow = row_of_plants("mm")
     meadow.step(None)
     meadow.state["plants.energy"][1] = 0

@@ -1,4 +1,4 @@
-"""Fog of war: what is out of sight gets into no view, what was seen is remembered as it was, and nothing else is."""
+"""Fog of war: a view shows cells in sight, and remembered cells as last seen, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Grid = npt.NDArray[Any]
 
 @st.composite
 def played_meadows(draw: st.DrawFn) -> dict[str, Any]:
-    """A small meadow of which at least one species has a player."""
+    """Draw a small meadow with at least one player."""
     plain = draw(meadows())
     assume(plain["players"])
     return plain
 
 
 def view_bytes(view: FogView) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
-    """A view, byte for byte."""
+    """Return the dtypes, shapes and bytes of a view."""
     return {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in view.arrays.items()}
 
 
 def cells_in_sight(meadow: Meadow, player: Player) -> list[tuple[int, int]]:
-    """(y, x) of the cells that the player sees, by looking at each cell and swarm."""
+    """Return (y, x) of the cells that the player sees, by a test of each cell and swarm."""
     state, config = meadow.state, meadow.config
     own = [
         (int(state["swarms.y"][row]), int(state["swarms.x"][row]))
@@ -54,7 +54,7 @@ def cells_in_sight(meadow: Meadow, player: Player) -> list[tuple[int, int]]:
 
 
 def truth_at(meadow: Meadow, player: Player, y: int, x: int) -> tuple[int, int, int]:
-    """What there is in a cell now: energy of plants, of food, heads of others."""
+    """Return the contents of a cell now: energy of plants, energy of food, heads of others."""
     state, config = meadow.state, meadow.config
     species = config.herbivore_index(player.species)
     layers = state["biotope.energy"][int(state["biotope.front"]), :, y, x].tolist()
@@ -69,8 +69,8 @@ def truth_at(meadow: Meadow, player: Player, y: int, x: int) -> tuple[int, int, 
 
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data(), played_meadows(), st.integers(1, 40))
-def test_a_view_is_what_was_there_when_it_was_last_seen(data: st.DataObject, plain: dict[str, Any], ticks: int) -> None:
-    """Each cell of each map at each tick, against a diary of all cells ever in sight; others are -1 and 0."""
+def test_a_view_shows_cells_as_they_were_last_seen(data: st.DataObject, plain: dict[str, Any], ticks: int) -> None:
+    """Each cell of each map at each tick equals a diary of all cells ever in sight; others are -1 and 0."""
     inputs = data.draw(st.lists(st.lists(meadow_inputs(plain), max_size=3), max_size=20))
     meadow = Meadow(plain)
     diaries: list[dict[tuple[int, int], tuple[int, ...]]] = [{} for _ in meadow.config.players]
@@ -90,7 +90,7 @@ def test_a_view_is_what_was_there_when_it_was_last_seen(data: st.DataObject, pla
 
 
 def brought_to_sight(data: st.DataObject, plain: dict[str, Any]) -> Meadow:
-    """A meadow some ticks on, in a tick of which all but the last phase is done."""
+    """Make a meadow after some ticks and all but the last phase of the current tick."""
     inputs = data.draw(st.lists(st.lists(meadow_inputs(plain), max_size=3), min_size=1, max_size=15))
     meadow = Meadow(plain)
     for sent in inputs[:-1]:
@@ -102,13 +102,13 @@ def brought_to_sight(data: st.DataObject, plain: dict[str, Any]) -> Meadow:
 
 
 def see(meadow: Meadow, player: Player) -> FogView:
-    """Do the last phase, and look."""
+    """Run the last phase and return the view."""
     meadow.phases[-1].run(None)
     return look(meadow.state, meadow.config, player)
 
 
 def blur(meadow: Meadow, player: Player, random: np.random.Generator) -> None:
-    """Other values for everything that the player may not know: whole fields, but for what is in sight."""
+    """Randomise everything that the player may not know: all fields, except the cells in sight."""
     state, config = meadow.state, meadow.config
     number, species = config.players.index(player), config.herbivore_index(player.species)
     hidden = np.ones((config.grid.height, config.grid.width), np.bool_)
@@ -127,17 +127,19 @@ def blur(meadow: Meadow, player: Player, random: np.random.Generator) -> None:
             case "biotope.total":
                 field[front] = np.where(hidden, field[front], before[front])
             case "biotope.energy":
-                field[:, :] %= 1 << 48  # What stands in one cell has a sum.
+                field[:, :] %= 1 << 48  # The sum over a cell must not overflow.
                 eaten = np.flatnonzero(config.diet[species])
                 field[front, eaten] = np.where(hidden, field[front, eaten], before[front, eaten])
             case _ if name.startswith("sight."):
                 field[number] = before[number]
             case _ if name.startswith("swarms."):
-                field[...] = before  # Those of others come below.
+                field[...] = before  # Swarms of other species are changed below.
     others = np.flatnonzero(swarms & (state["swarms.id"] != 0))
     away = np.argwhere(hidden)
     for row in others.tolist():
-        state["swarms.energy"][row] = random.integers(0, 1 << 40)  # Nobody sees that of others, wherever they are.
+        state["swarms.energy"][row] = random.integers(
+            0, 1 << 40
+        )  # The energy of other species' swarms is never visible.
         state["swarms.cooldown"][row] = random.integers(0, 9)
         state["swarms.repelled"][row] = random.integers(0, 9)
         if hidden[state["swarms.y"][row], state["swarms.x"][row]]:
@@ -148,22 +150,22 @@ def blur(meadow: Meadow, player: Player, random: np.random.Generator) -> None:
 @settings(deadline=None, max_examples=24, suppress_health_check=list(HealthCheck))
 @given(st.data(), played_meadows(), st.integers(0, 2**32))
 def test_nothing_out_of_sight_gets_into_a_view(data: st.DataObject, plain: dict[str, Any], seed: int) -> None:
-    """Everything else in the state is made random: plants, links, signals, others' swarms, maps and budgets."""
+    """Random values in everything out of sight do not change the view: plants, links, signals, swarms, maps, budgets."""
     meadow = brought_to_sight(data, plain)
     before = meadow.state.snapshot()
     for number, player in enumerate(meadow.config.players):
-        wanted = view_bytes(see(meadow, player))
+        expected = view_bytes(see(meadow, player))
         meadow.state.restore(before)
         blur(meadow, player, np.random.default_rng([seed, number]))
         assert (meadow.state["biotope.flow"] != before["biotope.flow"]).any()
-        assert view_bytes(see(meadow, player)) == wanted
+        assert view_bytes(see(meadow, player)) == expected
         meadow.state.restore(before)
 
 
 @settings(deadline=None, max_examples=24, suppress_health_check=list(HealthCheck))
 @given(st.data(), played_meadows())
 def test_what_is_in_sight_gets_into_a_view(data: st.DataObject, plain: dict[str, Any]) -> None:
-    """Each of the things that a player may know, changed alone, changes that map alone, in that cell alone."""
+    """A change of one visible value changes only its map, only in its cell."""
     meadow = brought_to_sight(data, plain)
     state, config = meadow.state, meadow.config
     player = data.draw(st.sampled_from(config.players))
@@ -176,7 +178,7 @@ def test_what_is_in_sight_gets_into_a_view(data: st.DataObject, plain: dict[str,
     eaten = np.flatnonzero(config.diet[species]).tolist()
 
     def changed() -> list[str]:
-        """What differs from plain_view, in the cell alone; and back to the state as it was."""
+        """Return the names that differ from plain_view, only in the cell; then restore the state."""
         view = see(meadow, player)
         names = [name for name, array in view.arrays.items() if array.tobytes() != plain_view.arrays[name].tobytes()]
         for name in names:
@@ -205,8 +207,8 @@ def test_what_is_in_sight_gets_into_a_view(data: st.DataObject, plain: dict[str,
     assert changed() == ["budget"]
 
 
-def test_memory_stays_when_nobody_looks_any_more() -> None:
-    """The only swarm is gone: the meadow changes, the memory does not, until somebody comes again."""
+def test_memory_stays_without_swarms() -> None:
+    """After the death of the only swarm the memory does not change, until a new swarm arrives."""
     plain = small_meadow(
         grid={"width": 9, "height": 9},
         flora=[idle_flora("moss")],
@@ -232,13 +234,13 @@ def test_memory_stays_when_nobody_looks_any_more() -> None:
     view = look(meadow.state, meadow.config, player)
     (x,), (y,) = view.swarm_x, view.swarm_y
     assert (view.last_seen[y, x], view.last_seen[1, 1]) == (3, 0)
-    assert np.argwhere(view.plants).tolist() == [[2, 3], [7, 7], [8, 8]]  # Nobody has seen the one at (1, 1).
+    assert np.argwhere(view.plants).tolist() == [[2, 3], [7, 7], [8, 8]]  # The plant at (1, 1) was never seen.
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data(), played_meadows())
 def test_only_rows_that_change_are_marked(data: st.DataObject, plain: dict[str, Any]) -> None:
-    """The marks of the maps are what a comparison of bytes finds."""
+    """The marked rows of the maps are those that a comparison of bytes finds."""
     inputs = data.draw(st.lists(st.lists(meadow_inputs(plain), max_size=3), min_size=1, max_size=15))
     meadow = Meadow(plain)
     marked, scanned = MarkedChanges(meadow.state), ScannedChanges(meadow.state)
@@ -249,22 +251,22 @@ def test_only_rows_that_change_are_marked(data: st.DataObject, plain: dict[str, 
         layout = meadow.state.layout
         meadow.step(sent)
         if meadow.state.layout is not layout:
-            continue  # A table has grown: then everything counts as changed.
-        told, found = marked.changed_rows(), scanned.changed_rows()
+            continue  # A table has grown: everything counts as changed.
+        marked_rows, scanned_rows = marked.changed_rows(), scanned.changed_rows()
         for name in MAPS:
-            rows = (source.get(f"sight.{name}", np.zeros(0)).tolist() for source in (told, found))
+            rows = (source.get(f"sight.{name}", np.zeros(0)).tolist() for source in (marked_rows, scanned_rows))
             assert next(rows) == next(rows), name
 
 
 def test_a_meadow_without_players_has_none_of_it() -> None:
-    """Neither fields nor phase, so that its states are what they were."""
+    """A meadow without players has neither the fields nor the phase."""
     plain = small_meadow(herbivores=[], diet=[])
     assert not [name for name in Meadow(plain).state if name.startswith("sight")]
     assert [phase.name for phase in Meadow(plain).phases][-1] == "signalling"
 
 
-def test_a_view_says_what_it_is() -> None:
-    """Maps have one shape; the lists of swarms one length; dtypes are those that the page says."""
+def test_the_arrays_of_a_view() -> None:
+    """Maps have one shape, lists of swarms one length, and all have the documented dtypes."""
     plain = small_meadow(
         herbivores=[{"name": "sheep", "consumption_rate": 0, "upkeep": 0, "energy_min": 2}],
         diet=[[True]],

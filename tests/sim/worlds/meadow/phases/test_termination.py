@@ -17,7 +17,7 @@ SWARMS = [{"species": "sheep", "x": 0, "y": 0, "population": 3}, {"species": "go
 
 
 def ended(termination: dict[str, Any], *, plants: Any = PLANTS, swarms: Any = SWARMS) -> Any:
-    """How a meadow of two plants (energy 10 each) and two swarms (3 and 4 heads) is over after one tick."""
+    """Run a meadow of two plants (energy 10 each) and two swarms (3 and 4 heads) for one tick; return its end."""
     meadow = Meadow(
         small_meadow(
             flora=[idle_flora("moss"), idle_flora("fern")],
@@ -45,7 +45,7 @@ def ended(termination: dict[str, Any], *, plants: Any = PLANTS, swarms: Any = SW
     ids=[f"Z{number}" for number in range(2, 8)],
 )
 def test_each_condition_alone(termination: dict[str, Any], changes: dict[str, Any], reason: tuple[str, str]) -> None:
-    """It holds, and does not when it is off, or when what it asks for is there."""
+    """The condition ends the run; it does not if it is disabled, or if the species is alive."""
     assert ended(termination, **changes) == reason
     assert ended({}, **changes) is None
     if reason[0] not in ("Z6", "Z7"):
@@ -53,12 +53,12 @@ def test_each_condition_alone(termination: dict[str, Any], changes: dict[str, An
 
 
 def test_bounds_may_be_reached() -> None:
-    """Above is over, at is not."""
+    """A run ends above a bound, not at the bound."""
     assert ended({"flora_energy_max": 20, "population_max": 7}) is None
 
 
 def test_the_first_that_holds_is_the_reason() -> None:
-    """Z2 to Z7, in this order, as one after the other is switched off."""
+    """Z2 to Z7 have priority in this order."""
     steps = [
         ("flora_extinct", ["moss"]),
         ("all_flora", True),

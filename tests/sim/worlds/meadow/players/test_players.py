@@ -1,4 +1,4 @@
-"""Players: what they may order, what it costs, what they see, and what the policies make of it."""
+"""Players: their commands, costs, view and policies."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PLAYER = {"species": "sheep", "budget": 10, "income": 0.5, "spawn_cost": 1, "spl
 
 
 def played(player: dict[str, Any] | None = None, **changes: Any) -> Meadow:
-    """A 9 × 9 meadow with one swarm of 8 sheep in its middle, and one of goats, which nobody plays, in a corner."""
+    """Make a 9 × 9 meadow with a swarm of 8 sheep in its middle, and a swarm of goats, without a player, in a corner."""
     return Meadow(config_of(player, **changes))
 
 
 def config_of(player: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """Its plain configuration."""
+    """Return the configuration of that meadow."""
     return small_meadow(
         grid={"width": 9, "height": 9},
         flora=[idle_flora("moss")],
@@ -42,7 +42,7 @@ def config_of(player: dict[str, Any] | None = None, **changes: Any) -> dict[str,
 
 
 def swarms(meadow: Meadow) -> list[tuple[int, ...]]:
-    """Species, x, y and heads of the swarms, by id."""
+    """Return species, x, y and heads of the swarms, by id."""
     state = meadow.state
     rows = np.flatnonzero(state["swarms.id"])
     return [
@@ -51,8 +51,8 @@ def swarms(meadow: Meadow) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(("direction", "cell"), [(0, (4, 4)), (1, (5, 4)), (2, (4, 5)), (3, (3, 4)), (4, (4, 3))])
-def test_a_steered_swarm_mostly_goes_where_it_is_told(direction: int, cell: tuple[int, int]) -> None:
-    """With bias 16 and nothing else to draw it, 16 times of 20; of 60 seeds more than half, and not all."""
+def test_a_steered_swarm_mostly_follows(direction: int, cell: tuple[int, int]) -> None:
+    """With bias 16 and no flow, the probability is 16 in 20: for 60 seeds more than half, but not all."""
     there = 0
     for seed in range(60):
         meadow = played(seed=seed)
@@ -66,12 +66,12 @@ def test_split_costs_and_divides_at_once() -> None:
     """Half of heads and energy; the budget pays, then grows by the income; without budget nothing happens."""
     meadow = played()
     meadow.phases[0].run([{"kind": "split", "swarm": 1}])
-    assert [one[3] for one in swarms(meadow)] == [4, 8, 4]
+    assert [swarm[3] for swarm in swarms(meadow)] == [4, 8, 4]
     assert meadow.state["swarms.energy"].tolist()[:3] == [8 * ONE, 16 * ONE, 8 * ONE]
     assert meadow.state["player_budget"].tolist() == [int(7.5 * ONE), 0]
     for _ in range(4):
         meadow.phases[0].run([{"kind": "split", "swarm": 1}])
-    assert [one[3] for one in swarms(meadow)] == [1, 8, 4, 2, 1]  # 4 → 2 → 1; one head cannot be divided.
+    assert [swarm[3] for swarm in swarms(meadow)] == [1, 8, 4, 2, 1]  # 4 → 2 → 1; one head cannot be divided.
     meadow = played({"budget": 2.5})
     meadow.phases[0].run([{"kind": "split", "swarm": 1}])
     assert len(swarms(meadow)) == 2
@@ -79,7 +79,7 @@ def test_split_costs_and_divides_at_once() -> None:
 
 @pytest.mark.parametrize(("x", "y", "population", "spawned"), [(6, 2, 3, 3), (7, 4, 3, 0), (4, 4, 11, 0)])
 def test_spawn_needs_sight_and_budget(x: int, y: int, population: int, spawned: int) -> None:
-    """In a cell at most two away in x and in y from a swarm of the species, for 1 a head."""
+    """A spawn needs a swarm of the species at most two cells away in x and in y, and 1 per head."""
     meadow = played()
     meadow.phases[0].run([{"kind": "spawn", "species": 0, "x": x, "y": y, "population": population}])
     assert swarms(meadow)[2:] == ([(0, x, y, spawned)] if spawned else [])
@@ -87,7 +87,7 @@ def test_spawn_needs_sight_and_budget(x: int, y: int, population: int, spawned: 
 
 
 def test_commands_to_others_do_nothing() -> None:
-    """A species without a player, and an id that nobody has."""
+    """Commands to a species without a player, and to an unknown id, change nothing."""
     meadow, other = played(), played()
     meadow.step(
         [
@@ -102,7 +102,7 @@ def test_commands_to_others_do_nothing() -> None:
 
 
 def test_income_stops_at_the_most() -> None:
-    """budget_max is never passed."""
+    """The budget never exceeds budget_max."""
     meadow = played({"budget_max": 10.75})
     meadow.step(None)
     assert meadow.state["player_budget"][0] == int(10.5 * ONE)
@@ -111,7 +111,7 @@ def test_income_stops_at_the_most() -> None:
 
 
 def test_fog_hides_what_is_out_of_sight() -> None:
-    """Cells at most two away in x and in y from the swarm are seen, with what is in them; others are 0."""
+    """Cells at most two away in x and in y from the swarm show their contents; others are 0."""
     plants = [{"species": "moss", "x": 6, "y": 6}, {"species": "moss", "x": 7, "y": 4}]
     plain = config_of(plants=plants)
     config, meadow = read_config(plain), Meadow(plain)
@@ -134,14 +134,14 @@ def test_a_policy_sends_valid_inputs_and_depends_on_the_view_alone(policy: str) 
     for tick in range(1, 61):
         sent = player(tick, meadow.state)
         assert sent == WORLD.play(config, "caterpillar", policy)(tick, meadow.state)
-        kinds |= {one["kind"] for one in sent}
+        kinds |= {item["kind"] for item in sent}
         meadow.step([*inputs_at(tick), *sent])
     assert kinds == {"idle": set(), "random": {"steer", "split", "spawn"}, "greedy": kinds}[policy]
     assert (policy == "greedy") <= ({"steer", "spawn"} <= kinds)
 
 
 def test_a_greedy_swarm_goes_to_the_food() -> None:
-    """Of the five cells it asks for the one with the most."""
+    """The policy steers to the cell with the most food of the five."""
     config = config_of(plants=[{"species": "moss", "x": 4, "y": 5}])
     assert WORLD.play is not None
     meadow = Meadow(config)
@@ -152,11 +152,11 @@ def test_a_greedy_swarm_goes_to_the_food() -> None:
     ("species", "policy", "message"),
     [
         ("goat", "idle", "players: goat has no player in this scenario; players: sheep"),
-        ("sheep", "clever", "one of idle, random, greedy was expected, found 'clever'"),
+        ("sheep", "clever", "expected one of idle, random, greedy, got 'clever'"),
     ],
 )
-def test_players_that_are_not_there(species: str, policy: str, message: str) -> None:
-    """One line says which there are."""
+def test_unknown_players_and_policies(species: str, policy: str, message: str) -> None:
+    """One line lists the known ones."""
     assert WORLD.play is not None
     with pytest.raises(ConfigError) as caught:
         WORLD.play(config_of(), species, policy)
