@@ -46,10 +46,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("sweep foreign.toml --axis seed=1,2", "foreign: runs in processes need a registered world"),
         (
             "batch tiny.toml --seeds 0,abc",
-            "seed: a whole number from 0 to 9223372036854775807 was expected, found 'abc'",
+            "seed: expected an integer from 0 to 9223372036854775807, got 'abc'",
         ),
-        ("batch tiny.toml --seeds 0,-1", "seed: a whole number from 0"),
-        ("batch tiny.toml --seeds 0,", "seed: a whole number from 0"),
+        ("batch tiny.toml --seeds 0,-1", "seed: expected an integer from 0"),
+        ("batch tiny.toml --seeds 0,", "seed: expected an integer from 0"),
         ("batch tiny.toml --seeds 1,1", "seed: each value was expected once, found 1 twice"),
         ("batch tiny.toml tiny.toml", "tiny.toml is there twice"),
         ("batch tiny.toml --ticks 900000000000000000", "--ticks 900,000,000,000,000,000: "),

@@ -1,4 +1,4 @@
-"""``replay check`` from a user's folder: what it prints, what it exits with, and no traceback."""
+"""``replay check`` from a user's folder: its output and exit code, and no traceback."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def number():
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with a user's module of a name that no other test has imported."""
+    """Make a folder with a user's module of a name that no other test has imported."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "walkers", raising=False)
@@ -58,7 +58,7 @@ Replay = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def replay(capsys: pytest.CaptureFixture[str]) -> Replay:
-    """Run the command: exit code, what it printed, and the errors."""
+    """Run the command: exit code, output, and errors."""
 
     def run_check(*words: str) -> tuple[int, str, str]:
         code = run(main, shlex.join(["check", *words]))
@@ -68,8 +68,8 @@ def replay(capsys: pytest.CaptureFixture[str]) -> Replay:
     return run_check
 
 
-def test_a_sound_simulation_exits_with_0(replay: Replay) -> None:
-    """One line says what was done."""
+def test_a_simulation_without_hidden_state_exits_with_0(replay: Replay) -> None:
+    """One line states the ticks and restores."""
     code, printed, errors = replay("walkers:Sound", "--ticks", "40", "--period", "5")
 
     assert (code, errors) == (0, "")
@@ -106,7 +106,7 @@ def test_json_says_the_same(replay: Replay) -> None:
 
 
 def test_inputs_come_from_a_file(replay: Replay) -> None:
-    """A simulation that cannot do without inputs gets them, and without them one line says where it fell over."""
+    """A simulation that needs inputs gets them; without them one line states where it raised."""
     lines = [json.dumps({"tick": tick, "inputs": [tick]}) for tick in range(1, 31)]
     Path("inputs.ndjson").write_text("\n".join(lines))
 
@@ -119,7 +119,7 @@ def test_inputs_come_from_a_file(replay: Replay) -> None:
 
 
 def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
-    """With its own inputs; and further ones from a file."""
+    """With its own inputs, and with further ones from a file."""
     assert replay("quiet-meadow", "--ticks", "10")[0] == 0
 
 
@@ -131,14 +131,14 @@ def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
         (["nowhere:Sound"], "nowhere:Sound: No module named 'nowhere'"),
         (["walkers:broken"], "making the simulation raised RuntimeError: no seed (walkers.py:23)"),
         (["walkers:number"], "int is not a simulation: expected .state"),
-        (["walkers"], "there is no scenario file walkers"),
+        (["walkers"], "walkers is neither a scenario file nor a shipped scenario"),
         (["walkers:Sound", "--ticks", "0"], 'Invalid value "0" for --ticks. Must be >= 1.'),
         (["walkers:Sound", "--inputs", "none.ndjson"], "none.ndjson: No such file or directory"),
         ([], "SIMULATION is missing"),
     ],
 )
 def test_a_mistake_gives_one_line_and_exit_code_2(replay: Replay, words: list[str], line: str) -> None:
-    """The line says what was expected; there is no traceback."""
+    """The line states the mistake; there is no traceback."""
     code, printed, errors = replay(*words)
 
     assert (code, printed) == (2, "")
@@ -147,7 +147,7 @@ def test_a_mistake_gives_one_line_and_exit_code_2(replay: Replay, words: list[st
 
 
 def test_the_command_runs_from_a_folder_of_the_users() -> None:
-    """As a program of its own: the module is found in the current folder, and the exit code is the shell's."""
+    """As a separate program: the module is found in the current folder, and the shell gets the exit code."""
     code = "import sys, replayer.commands.main; replayer.commands.main.main(sys.argv[1:])"
     finished = subprocess.run(
         [sys.executable, "-c", code, "check", "walkers:Leaky"], capture_output=True, text=True, check=False
@@ -177,28 +177,28 @@ class Fed:
 
 
 def test_inputs_are_of_any_kind(replay: Replay) -> None:
-    """What the step takes: a number, an object, a text; lists add up, and nothing else does."""
+    """As the step takes them: a number, an object, a text; only lists add up."""
     Path("fed.py").write_text(FED)
     Path("in.jsonl").write_text(
         '{"tick": 1, "inputs": {"arrivals": 2}}\n{"tick": 2, "inputs": [1]}\n{"tick": 2, "inputs": [2]}\n'
     )
     assert replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")[0] == 0
     Path("in.jsonl").write_text("".join(f'{{"tick": {tick}, "inputs": 7}}\n' for tick in range(1, 13)))
-    code, said, _ = replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")
-    assert (code, "dice" in said) == (1, True)
+    code, output, _ = replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")
+    assert (code, "dice" in output) == (1, True)
     Path("in.jsonl").write_text('{"tick": 3, "inputs": "grass"}\n')
     assert "the step got grass" in "".join(replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")[1:])
     Path("in.jsonl").write_text('{"tick": 3, "inputs": 1}\n{"tick": 3, "inputs": [1]}\n')
-    code, _, said = replay("fed:Fed", "--inputs", "in.jsonl")
-    assert (code, said) == (2, "error: in.jsonl, line 2: tick 3 has inputs already, and only lists add up\n")
+    code, _, output = replay("fed:Fed", "--inputs", "in.jsonl")
+    assert (code, output) == (2, "error: in.jsonl, line 2: tick 3 has inputs already, and only lists add up\n")
     for line in ('{"tick": 3}', '{"tick": 0, "inputs": 1}', '{"tick": 3, "inputs": 1, "more": 2}', "7"):
         Path("in.jsonl").write_text(f"{line}\n")
-        code, _, said = replay("fed:Fed", "--inputs", "in.jsonl")
-        assert (code, said.count("\n")) == (2, 1)
+        code, _, output = replay("fed:Fed", "--inputs", "in.jsonl")
+        assert (code, output.count("\n")) == (2, 1)
 
 
 def test_inputs_come_from_a_tape(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was fed is fed again, up to the end of the recording; without them the defect is not reached."""
+    """Recorded inputs are used again, up to the end of the recording; without them the defect is not reached."""
     from recorder import Recorder
 
     Path("fed.py").write_text(FED)
@@ -209,10 +209,10 @@ def test_inputs_come_from_a_tape(replay: Replay, monkeypatch: pytest.MonkeyPatch
         for tick in range(1, 31):
             tape.step(7 if tick > 20 else {"arrivals": 1})
     assert replay("fed:Fed")[0] == 0
-    code, said, _ = replay("fed:Fed", "--inputs", "run.tape")
-    assert (code, "dice" in said) == (1, True)
-    code, said, _ = replay("fed:Fed", "--inputs", "run.tape", "--ticks", "20", "--json")
-    assert (code, json.loads(said)["ticks"]) == (0, 20)
+    code, output, _ = replay("fed:Fed", "--inputs", "run.tape")
+    assert (code, "dice" in output) == (1, True)
+    code, output, _ = replay("fed:Fed", "--inputs", "run.tape", "--ticks", "20", "--json")
+    assert (code, json.loads(output)["ticks"]) == (0, 20)
     with Recorder("short.tape", fed.Fed()) as tape:
         for _ in range(9):
             tape.step({"arrivals": 1})

@@ -218,16 +218,19 @@ def test_a_mistake_with_replay_gets_one_line(tape: Path, capsys: pytest.CaptureF
 
 BAD_SCENARIOS = {
     'world = "meadow"': ('world = "meadows"', "no world named 'meadows' is installed; installed: choreography, meadow"),
-    'world = "meadow"\n': ("", "world: the name of a world was expected"),
-    "seed_cost = 2": ("seed_cots = 2", "flora[0].seed_cots: there is no such key; known: name, base_energy"),
+    'world = "meadow"\n': ("", "world: expected the name of a world"),
+    "seed_cost = 2": ("seed_cots = 2", "flora[0].seed_cots: unknown key; known keys: name, base_energy"),
     "max_energy = 9": ("", "flora[0].max_energy: this key is missing"),
-    "base_energy = 4": ("base_energy = -4", "flora[0].base_energy: a decimal number from 0 to 1000000 was expected"),
-    "growth_percent = 5": ('growth_percent = "much"', "flora[0].growth_percent: a decimal number from 0 to 1000"),
-    "width = 12": ("width = 12.5", "grid.width: a whole number from 1 to 4096 was expected, found 12.5"),
+    "base_energy = 4": ("base_energy = -4", "flora[0].base_energy: expected a decimal number from 0 to 1000000"),
+    "growth_percent = 5": (
+        'growth_percent = "much"',
+        "flora[0].growth_percent: expected a decimal number from 0 to 1000",
+    ),
+    "width = 12": ("width = 12.5", "grid.width: expected an integer from 1 to 4096, got 12.5"),
     "diet = [[true]]": ("diet = [[true, false]]", "diet: 1 rows (herbivores) of 1 values (flora) were expected"),
     'species = "snail"': ('species = "slug"', "swarms[0].species: one of snail was expected, found 'slug'"),
     "x = 2": ("x = 12", "swarms[0].x: a whole number from 0 to 11 was expected, found 12"),
-    "ticks = 90": ("ticks = ", "bad.toml is no TOML: "),
+    "ticks = 90": ("ticks = ", "bad.toml is not valid TOML: "),
 }
 
 
@@ -253,7 +256,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
     [
         (
             "run no-such-scenario",
-            "there is no scenario file no-such-scenario, and none of that name ships; shipped: arms-race, boom-and-crash, large, ping-pong, quiet-meadow, swarm, two-phase-vote",
+            "no-such-scenario is neither a scenario file nor a shipped scenario; shipped: arms-race, boom-and-crash, large, ping-pong, quiet-meadow, swarm, two-phase-vote",
         ),
         ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape exists already"),
         ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder: No such file or directory"),

@@ -113,14 +113,14 @@ def test_a_dump_and_a_tape_are_refused_in_one_line(capsys: pytest.CaptureFixture
         assert run(replayer.commands.main.main, f"diff {pair}") == 2
         assert_one_line(
             capsys.readouterr(),
-            f"{dump} is a dump and sound.tape is none: give two tapes or two dumps; a tape in it is {dump}/reproduction",
+            f"got the dump {dump} and the tape sound.tape; the dump contains the tape {dump}/reproduction",
         )
 
 
 def test_a_course_says_what_it_was_counted_by(capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty rows of one field differ: without the states nobody knows whether that is more than in the beginning."""
     assert run(replayer.commands.main.main, "diff sound.tape other.tape") == 1
-    assert "course: bounded by the number of fields, " in capsys.readouterr().out
+    assert "trend: bounded by the number of fields, " in capsys.readouterr().out
     assert run(replayer.commands.main.main, "diff sound.tape other.tape --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["course"], facts["course_of"]) == ("bounded", "fields")

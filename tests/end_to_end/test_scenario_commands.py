@@ -179,15 +179,18 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     ("line", "text"),
     [
         ("batch", "name at least one scenario"),
-        ("batch nothing", "there is no scenario file nothing"),
-        ("batch tiny.toml --seeds x", "a whole number from 0"),
+        ("batch nothing", "nothing is neither a scenario file nor a shipped scenario"),
+        ("batch tiny.toml --seeds x", "expected an integer from 0"),
         ("batch tiny.toml -o runs --player snail=no", "one of idle, random, greedy was expected"),
         ("sweep tiny.toml", "axis"),
         ("sweep tiny.toml --axis seed", "PATH=VALUES was expected"),
         ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is an axis of this path already"),
-        ("sweep tiny.toml --axis scenario.network.loss=2", "scenario.network.loss: a decimal number from 0 to 1"),
+        (
+            "sweep tiny.toml --axis scenario.network.loss=2",
+            "scenario.network.loss: expected a decimal number from 0 to 1",
+        ),
         ("sweep tiny.toml --axis scenario.adversaries[7].id=a", "there is no scenario.adversaries[7] in the scenario"),
-        ("sweep tiny.toml --axis flora[0].colour=1", "flora[0].colour: there is no such key"),
+        ("sweep tiny.toml --axis flora[0].colour=1", "flora[0].colour: unknown key"),
     ],
 )
 def test_mistakes(line: str, text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,7 +246,7 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
     assert run(replayer.commands.main.main, "verify lamp.tape --sim lamp:Lamp") == 0
     capsys.readouterr()
     for line, text in (
-        ("run lamp.toml", "world: the name of a world was expected"),
+        ("run lamp.toml", "world: expected the name of a world"),
         ("run tiny.toml --sim lamp:Lamp", "--sim lamp:Lamp: the scenario tiny names the world meadow"),
         ("run lamp.toml --sim lamp:Torch", "--sim lamp:Torch"),
     ):

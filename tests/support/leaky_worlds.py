@@ -1,4 +1,4 @@
-"""Small simulations each of which keeps one thing outside of its state, or only seems to: the zoo of the sync test."""
+"""Small simulations, each with one kind of hidden state, or only with an appearance of it: the zoo of the sync test."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ class ClosureCell(One):
 
 @functools.lru_cache
 def threshold(kind: str) -> int:  # noqa: ARG001
-    """What was right when it was first asked."""
+    """A cached value that was right at the first call."""
     return StaleCache.now
 
 
 class StaleCache(One):
-    """Asks a cache that holds what was computed from another tick's state."""
+    """Reads a cache whose value was computed from the state of an earlier tick."""
 
     now = 0
 
@@ -122,28 +122,28 @@ class NumpyRandom(One):
 
 
 class WallClock(One):
-    """Looks at the clock, in whole hours, so that two runs in a row mostly see the same."""
+    """Reads the clock in full hours: two runs in a row mostly read the same."""
 
     def draw(self) -> int:
         return int(time.time() // 3600)
 
 
 class Today(One):
-    """Asks for the date."""
+    """Reads the date."""
 
     def draw(self) -> int:
         return datetime.now(UTC).toordinal()
 
 
 class ImportedClock(One):
-    """Looks at a clock that was imported by its name."""
+    """Reads a clock that was imported by its name."""
 
     def draw(self) -> int:
         return int(perf_counter()) // 1000
 
 
 class EnvironmentRead(One):
-    """Asks the environment how fast to go."""
+    """Reads its speed from the environment."""
 
     def draw(self) -> int:
         return int(os.environ.get("LEAKY_SPEED", "3"))
@@ -159,7 +159,7 @@ class EnvironmentWritten(One):
 
 
 class SplitAlias:
-    """Two names of one array, which load makes two arrays."""
+    """Keeps two names of one array, which a load turns into two arrays."""
 
     def __init__(self) -> None:
         self.places = np.arange(4)
@@ -177,7 +177,7 @@ class SplitAlias:
 
 
 class SplitView(SplitAlias):
-    """A view into an array, which load cuts off."""
+    """Keeps a view into an array, which a load separates."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class SplitView(SplitAlias):
 
 
 class HalfWord(One):
-    """Keeps its generator in the state, but not the half of a word that the generator keeps for the next draw."""
+    """Keeps its generator in the state, but not the half word that the generator buffers for the next draw."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("tick", "i8"), Field("x", "i8"), Field("rng", "u8", (4,))))
@@ -213,7 +213,7 @@ class HalfWord(One):
 
 
 class MutableDefault(One):
-    """Gathers in a default argument."""
+    """Keeps a list in a default argument."""
 
     def draw(self, gathered: list[int] = []) -> int:  # noqa: B006
         gathered.append(int(self.state["tick"]))
@@ -237,7 +237,7 @@ class FunctionAttribute(One):
 
 
 class WrittenOnce(One):
-    """Keeps in a class attribute what it saw at its first step: the same for every copy in one process."""
+    """Keeps a value of its first step in a class attribute: the same for every copy in one process."""
 
     first: int | None = None
 
@@ -248,7 +248,7 @@ class WrittenOnce(One):
 
 
 class ForgottenGenerator(One):
-    """Keeps a NumPy generator outside of the state, inside a list inside an object."""
+    """Keeps a NumPy generator outside the state, inside a list inside an object."""
 
     class Brain:
         def __init__(self) -> None:
@@ -263,7 +263,7 @@ class ForgottenGenerator(One):
 
 
 class TwoLeaks(InstanceAttribute):
-    """Two at once, and a third that does no harm."""
+    """Has two leaks at once, and a third value that is harmless."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -275,7 +275,7 @@ class TwoLeaks(InstanceAttribute):
 
 
 class OrderOfKeys(One):
-    """Goes through a dict in an order that the state does not hold."""
+    """Iterates over a dict in an order that the state does not hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -288,7 +288,7 @@ class OrderOfKeys(One):
 
 
 class ReadingDraws(One):
-    """Its telemetry moves its random numbers."""
+    """Draws random numbers in its telemetry."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("tick", "i8"), Field("x", "i8"), Field("word", "i8")))
@@ -302,7 +302,7 @@ class ReadingDraws(One):
 
 
 class Unmarked(One):
-    """Says that it marks all that it writes, and does not."""
+    """Declares that it marks all writes, and does not."""
 
     marks_writes = True
 
@@ -313,7 +313,7 @@ class Unmarked(One):
 
 
 class StaleView:
-    """Keeps a view of its table from when it was made, which a restore into a larger one leaves behind."""
+    """Keeps a view of its first table, which is no longer the table after a restore into a larger one."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("tick", "i8"), Table("rows", Field("x", "i8"), capacity=2)))
@@ -329,7 +329,7 @@ class StaleView:
 
 
 class UnseededConstruction(One):
-    """Its speed is drawn when it is made."""
+    """Draws its speed when it is made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -351,7 +351,7 @@ class Numbering(One):
 
 
 class Script(One):
-    """Runs a script that is a generator, which nothing can put back."""
+    """Runs a script that is a generator, which cannot be restored."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -366,7 +366,7 @@ class Script(One):
 
 
 class Fragile(One):
-    """Falls over what is missing after a restore."""
+    """Raises after a restore because a value is missing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -379,7 +379,7 @@ class Fragile(One):
 
 
 class Registry(One):
-    """Knows all its instances; their number takes part."""
+    """Has a list of all its instances; their number takes part in the step."""
 
     known: list[Registry] = []  # noqa: RUF012
 
@@ -392,7 +392,7 @@ class Registry(One):
 
 
 def make_with_closure() -> One:
-    """A simulation of a class of its own, whose step counts in a closure of its own."""
+    """Make a simulation of a new class, whose step counts in a new closure."""
     drawn = 0
 
     class Local(One):
@@ -404,11 +404,11 @@ def make_with_closure() -> One:
     return Local()
 
 
-# --- sound ones
+# --- without hidden state
 
 
 class HarmlessCounter(One):
-    """Moves an attribute, a global and a clock's reading that no step reads."""
+    """Changes an attribute, a global and a clock's reading that no step reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -425,19 +425,19 @@ class HarmlessCounter(One):
 
 @functools.lru_cache
 def square(value: int) -> int:
-    """A cache of what is always the same."""
+    """A cache of constant values."""
     return value * value
 
 
 class PureCache(One):
-    """Uses a cache well."""
+    """Uses a correct cache."""
 
     def draw(self) -> int:
         return square(int(self.state["x"]) % 7)
 
 
 class DerivedCache(One):
-    """Keeps a sum beside the state and computes it anew after a restore."""
+    """Keeps a sum outside the state and recomputes it after a restore."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("tick", "i8"), Field("x", "i8"), Field("values", "i8", (5,))))
@@ -454,7 +454,7 @@ class DerivedCache(One):
 
 
 class WholeSave:
-    """A complete save and load, whole generator included, with an array of which it keeps a view."""
+    """Saves and loads completely, with its generator, and keeps a view of an array."""
 
     def __init__(self) -> None:
         self.random = np.random.Generator(np.random.PCG64(5))

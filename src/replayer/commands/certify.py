@@ -1,4 +1,4 @@
-"""The command ``replay certify``: one tape in many environments, and the certificate that is kept of it."""
+"""The command ``replay certify``: verify one tape in many environments, and keep the certificate."""
 
 from __future__ import annotations
 
@@ -48,18 +48,19 @@ def certify_tape(
     check: Annotated[bool, Parameter(name="--check", negative="")] = False,
     as_json: Json = False,
 ) -> int:
-    """Replay a tape in many environments, say which factor alone makes a difference, and keep the certificate.
+    """Verify a tape in many environments, name each factor that alone makes a difference, and write a certificate.
 
     Examples:
     replay certify run.tape --jobs 2
     replay certify run.tape --python ~/py313/bin/python
     replay certify run.tape --check
 
-    Changed one at a time, each in a process of its own: the hash seed (order of sets), the SIMD level of NumPy, the
-    number of threads, the kernel of OpenBLAS, Python and NumPy. What this machine cannot vary is not tested, and said so.
+    One factor is changed at a time, each in a separate process: the hash seed (order of sets), the SIMD level of NumPy,
+    the number of threads, the kernel of OpenBLAS, Python and NumPy. A factor that this machine cannot vary is reported
+    as not tested.
 
-    Exit code: 0 the same everywhere, 1 some environment differs (with --check: the certificate is of another tape or says
-    so), 3 the same but not sealed, 4 the same as far as the tape can be read, 5 no tape or no certificate.
+    Exit code: 0 the same everywhere, 1 some environment differs (with --check: it did, or the certificate does not
+    belong to the tape), 3 the same but not sealed, 4 the same as far as the tape can be read, 5 no tape or no certificate.
 
     Parameters
     ----------
@@ -68,17 +69,17 @@ def certify_tape(
     sim
         module:factory of the simulation, for a tape that names no registered world.
     python
-        Another interpreter, in whose environment this package is installed; may be given several times.
+        A different interpreter, in whose environment this package is installed; may be given several times.
     factor
         Vary only this factor; may be given several times.
     quick
-        One level of each factor, the one that is likeliest to differ.
+        Try one level of each factor, the one that is likeliest to differ.
     jobs
-        Environments side by side.
+        Environments at a time.
     output
-        The certificate; by default NAME.certificate.json beside the tape.
+        The certificate; by default NAME.certificate.json next to the tape.
     check
-        Try nothing: see whether the certificate that is kept belongs to the tape as it is now.
+        Run nothing: check that the existing certificate belongs to the tape as it is now.
     as_json
         Print the certificate.
     """
@@ -87,10 +88,12 @@ def certify_tape(
     if check:
         return _check(path, kept, as_json=as_json)
     with ready_tape(path) as opened:
-        make_simulation(opened, factory_of(sim))  # What is wrong with it is told before many processes say the same.
+        make_simulation(
+            opened, factory_of(sim)
+        )  # An unfit simulation is reported once, before many processes report it.
         digest = tape_digest(path)
     with progress_bar("certifying", 100, quiet=as_json) as show:
-        found = _certify(
+        certification = _certify(
             path,
             sim,
             pythons=python or (),
@@ -99,14 +102,14 @@ def certify_tape(
             jobs=jobs,
             progress=lambda done, total: show(100 * done // total),
         )
-    certificate = certificate_of(found, path, digest)
+    certificate = certificate_of(certification, path, digest)
     keep_certificate(certificate, kept)
     if as_json:
         print(json.dumps(certificate | {"path": str(kept)}, indent=1))
     else:
-        _print_certification(path, found)
+        _print_certification(path, certification)
         print(f"  certificate: {kept}")
-    return STATUS_CODES[found.status] if found.ok else DIFFERS
+    return STATUS_CODES[certification.status] if certification.ok else DIFFERS
 
 
 def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
@@ -116,29 +119,36 @@ def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _print_certification(path: Path, found: Certification) -> None:
-    ran = sum(1 for report in found.cells if report.result != "not tested" and not report.cell.is_present)
-    print(f"{path}: {tick_range(found.first_tick, found.last_tick)} in {counted(ran, 'environment')}")
-    rows = [(report.cell.factor, report.cell.level, *_result_words(report, found.present)) for report in found.cells]
+def _print_certification(path: Path, certification: Certification) -> None:
+    ran = sum(1 for report in certification.cells if report.result != "not tested" and not report.cell.is_present)
+    print(f"{path}: {tick_range(certification.first_tick, certification.last_tick)} in {counted(ran, 'environment')}")
+    rows = [
+        (report.cell.factor, report.cell.level, *_result_words(report, certification.present))
+        for report in certification.cells
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for factor, level, result, rest in rows:
         line = f"  {factor:<{widths[0]}}  {level:<{widths[1]}}  {result:<{widths[2]}}  {rest}"
         print(plain_text(line.rstrip()))
-    if REPEAT in found.guilty:
+    if REPEAT in certification.deciding_factors:
         print(
-            "  the same environment gives other states in each run: no factor can be blamed (time? addresses? threads?)"
+            "  the same environment gives different states in each run: no factor can be blamed (time? addresses? threads?)"
         )
-    elif found.guilty:
-        verb = "makes" if len(found.guilty) == 1 else "each make"
-        print(f"  {' and '.join(found.guilty)}: {verb} a difference alone; no other factor that was tested does")
-        if all(report.result != "same" for report in found.cells):
-            print("  none of these environments gives what was recorded: the factors are judged by the present one")
-    elif not found.ok:
+    elif certification.deciding_factors:
+        verb = "makes" if len(certification.deciding_factors) == 1 else "each make"
+        print(
+            f"  {' and '.join(certification.deciding_factors)}: {verb} a difference alone; no other factor that was tested does"
+        )
+        if all(report.result != "same" for report in certification.cells):
+            print(
+                "  none of these environments gives the recorded states: factors are compared with the present environment"
+            )
+    elif not certification.ok:
         print("  differs from the tape in the same way everywhere: none of these factors is the cause")
     else:
-        print(f"  the same everywhere{_AS_FAR[found.status]}")
-    _print_damage(found.present)
-    untested = [factor for factor, verdict in found.verdicts.items() if verdict == "not tested"]
+        print(f"  the same everywhere{_AS_FAR[certification.status]}")
+    _print_damage(certification.present)
+    untested = [factor for factor, verdict in certification.verdicts.items() if verdict == "not tested"]
     if untested:
         print(f"  not tested on this machine: {', '.join(untested)}")
 
@@ -151,7 +161,7 @@ _AS_FAR = {
 
 
 def _print_damage(present: CellReport) -> None:
-    """Which ticks nobody could verify, and why."""
+    """Print the ticks that no environment could verify, and why."""
     for problem in present.problems:
         print(plain_text(f"  {problem}"))
     for first, last in present.unreached_ticks:
@@ -159,7 +169,7 @@ def _print_damage(present: CellReport) -> None:
 
 
 def _result_words(report: CellReport, present: CellReport) -> tuple[str, str]:
-    """What came of a cell, and the rest of its line."""
+    """The result of a cell, and the rest of its line."""
     if report.result == "differs":
         where = f"first at tick {report.first_bad:,}" + (f", phase {report.phase}" if report.phase else "")
         if report.fields:
@@ -170,7 +180,7 @@ def _result_words(report: CellReport, present: CellReport) -> tuple[str, str]:
             where += f": {report.why}"
         elif present.result == "differs" and report.cell.factor != PRESENT:
             same = report.outcome == present.outcome
-            where += f": {'just as' if same else 'otherwise than'} in the present environment"
+            where += f": {'as in' if same else 'different from'} the present environment"
         return "differs", where
     if report.result == "same":
         if report.cell.is_present:
@@ -195,7 +205,7 @@ def _check(path: Path, kept: Path, *, as_json: bool) -> int:
     elif why_not is not None:
         print(f"{kept}: does not belong to {path}: {plain_text(why_not)}")
     else:
-        print(f"{kept}: belongs to {path}; of {plain_text(certificate['date'])}")
+        print(f"{kept}: belongs to {path}; dated {plain_text(certificate['date'])}")
         for factor, verdict in certificate["factors"].items():
             print(plain_text(f"  {factor}: {verdict}"))
         print(f"  the same in every environment that was tried{_AS_FAR[status]}" if same else _NOT_SAME)

@@ -1,4 +1,4 @@
-"""``replay check`` of what an adapter makes: does it keep the level that it declares, on many seeds? What breaks it?"""
+"""``replay check`` for adapters: test the declared level on many seeds, and name what breaks it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ SHOWN = 3  # Findings of each trial.
 
 @attrs.frozen(eq=False)
 class LevelReport:
-    """What came of a check.
+    """The result of a check.
 
     Attributes:
-        level: declared.
-        seeds, ticks: tried.
+        level: the declared level.
+        seeds, ticks: the numbers tried.
         violations: of all trials.
-        suspects: what takes part in the step without being in the state, where that could be found.
-        line: what the adapter says that it captures.
+        suspects: the suspected hidden state, if any was found.
+        line: the adapter's list of captured parts.
     """
 
     level: Level
@@ -59,28 +59,28 @@ class LevelReport:
 
     @property
     def ok(self) -> bool:
-        """Whether the level is kept."""
+        """True if the level is kept."""
         return not self.violations
 
 
-def foreign_check(name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool) -> int | None:
-    """Check what the factory makes if an adapter has made it, or is for it, or it declares a level; the exit code, else None.
+def check_adapted(name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool) -> int | None:
+    """Check a simulation that an adapter makes, or that declares a level. Return the exit code; None for any other one.
 
-    None, too, for what cannot be made. Raises UsageError if it cannot be captured, or its live run raises.
+    Returns None as well if making it fails. Raises UsageError if it cannot be captured, or its live run raises.
     """
     subject = Subject(factory, None, ("", name))
     try:
         simulation = simulation_from(factory())
     except NotCapturedError as error:
         raise UsageError(f"{name}: {error}") from None
-    except Exception:  # noqa: BLE001 - what is wrong with it is for the check of simulations to say
+    except Exception:  # noqa: BLE001 - the check of simulations reports the error
         return None
     try:
         level = level_of(simulation)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from None
     if adapter_of_simulation(simulation) is None and level is Level.EXACT:
-        return None  # Of such a one more can be said: restored at every few ticks, it must go on as if nothing were.
+        return None  # The stricter check applies: restored at every few ticks, it must continue as if it had not been.
     with progress_bar("checking", seeds, quiet=as_json) as show:
         report = check_level(subject, simulation, ticks, seeds, show)
     if as_json:
@@ -93,7 +93,7 @@ def foreign_check(name: str, factory: Callable[[], Any], *, ticks: int, seeds: i
 def check_level(
     subject: Subject, simulation: Simulation, ticks: int, seeds: int, show: Callable[[int], None] = lambda _: None
 ) -> LevelReport:
-    """Try the seeds, and look for who is to blame. simulation: one of them, for what it says of itself.
+    """Try the seeds, and search for suspects. simulation: one instance, for its level and report.
 
     Raises UsageError if a live run raises.
     """
@@ -122,51 +122,54 @@ def check_level(
 
 
 def cause_of(violation: ConformanceViolation) -> str:
-    """What breaks such a promise, most likely."""
+    """The most likely cause of a violation."""
     if violation.trial == SAME_SEED and violation.tick == 0:
-        return "making it draws from a source without a seed, or reads the time: two that are made alike differ at once"
+        return "making it draws from a source without a seed, or reads the time: two new instances differ at once"
     if violation.trial == SAME_SEED:
-        return "another instance goes another way: unseeded randomness, time, or state outside of the instance"
+        return "a second instance diverges: unseeded randomness, time, or state outside the instance"
     if violation.trial == PROCESS:
         return "the order of sets or dicts of texts (PYTHONHASHSEED), time, or unseeded randomness"
     if violation.trial == RECORDED:
         return "being saved changes it: declare level='canonical'"
     if violation.trial == USED and violation.tick == violation.from_tick:
-        return "a load does not replace all that a used instance has"
+        return "a load does not replace all values of a used instance"
     if violation.tick == violation.from_tick:
-        return "what was saved is not what is there after the load"
-    return "the next step reads what is not saved: a random generator, a warm start, a wrapper's counter, a time"
+        return "the state after the load is not the saved one"
+    return (
+        "the next step reads a value that is not saved: a random generator, a warm start, a wrapper's counter, a time"
+    )
 
 
 def level_lines(name: str, report: LevelReport) -> list[str]:
-    """A report for people."""
+    """Format a report for people."""
     tried = f"{counted(report.seeds, 'seed')} of {counted(report.ticks, 'tick')}"
     verdict = "kept" if report.ok else "NOT kept"
     lines = [f"{name}: level {report.level.value} {verdict} on {tried}", f"  {report.line}"]
-    unsteady = any(one.trial == SAME_SEED for one in report.violations)
+    is_nondeterministic = any(violation.trial == SAME_SEED for violation in report.violations)
     for trial in _TRIALS:
-        found = [one for one in report.violations if one.trial == trial]
-        if not found:
+        violations = [violation for violation in report.violations if violation.trial == trial]
+        if not violations:
             lines.append(f"  {trial}: the same")
             continue
-        bad_seeds = len({one.seed for one in found})
-        cause = cause_of(found[0]) if trial not in (RECORDED, PROCESS) or not unsteady else "as without either"
+        bad_seeds = len({violation.seed for violation in violations})
+        is_own_cause = trial not in (RECORDED, PROCESS) or not is_nondeterministic
+        cause = cause_of(violations[0]) if is_own_cause else "the run differs without this as well"
         lines.append(f"  {trial}: differs for {bad_seeds} of {counted(report.seeds, 'seed')}: {cause}")
-        lines += [f"    {one}" for one in found[:SHOWN]]
+        lines += [f"    {violation}" for violation in violations[:SHOWN]]
     if report.suspects:
-        lines.append("  outside of the state, best first:")
+        lines.append("  suspects outside the state, most likely first:")
         lines += [f"    {suspect}" for suspect in report.suspects[:8]]
     return lines
 
 
 def level_facts(report: LevelReport) -> dict[str, Any]:
-    """A report for programs."""
+    """Format a report for programs."""
     return {
         "ok": report.ok,
         "level": report.level.value,
         "seeds": report.seeds,
         "ticks": report.ticks,
         "captured": report.line,
-        "violations": [{**attrs.asdict(one), "cause": cause_of(one)} for one in report.violations],
+        "violations": [{**attrs.asdict(violation), "cause": cause_of(violation)} for violation in report.violations],
         "suspects": [attrs.asdict(suspect) for suspect in report.suspects],
     }

@@ -1,4 +1,4 @@
-"""The command ``replay contracts``: does each phase write only what it declares?"""
+"""The command ``replay contracts``: find writes of phases to fields that they do not declare."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def contracts(
     sim: Sim = None,
     as_json: Json = False,
 ) -> int:
-    """Replay a tape with everything read-only that a phase does not declare to write.
+    """Replay a tape; while a phase runs, all fields that it does not declare are read-only.
 
     Example: replay contracts run.tape --sim flock:Flock
 
     A phase declares its fields by Phase(..., writes={"x", "plants"}), a simulation without phases by an attribute writes;
     a table's name stands for its columns and its row count. The first undeclared write of each phase to each field is
-    named with tick, file and line. Recording is not concerned: nobody looks at declarations there.
+    reported with tick, file and line. A recording does not check declarations.
 
-    Exit code: 0 all writes are declared, 1 some are not (or the tape differs without that), 2 nothing is declared,
-    3 the tape is not sealed, or a part of it cannot be reached, 4 corrupt, 5 no tape.
+    Exit code: 0 all writes are declared, 1 some are not (or the tape differs even without the guard), 2 nothing is
+    declared, 3 the tape is not sealed, or a part of it cannot be reached, 4 corrupt, 5 no tape.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def contracts(
         with reading(path), progress_bar("checking", total, quiet=as_json) as show:
             report = check_contracts(path, factory_of(sim), progress=lambda done, _: show(done))
     except WriteContractError as error:
-        raise UsageError(f"the simulation has no contract that could be held: {error}") from None
+        raise UsageError(f"expected a simulation with valid write contracts: {error}") from None
     if as_json:
         print(json.dumps({"ok": report.ok} | attrs.asdict(report), indent=1))
     else:
@@ -65,7 +65,7 @@ def contracts(
 
 
 def plain_text_lines(path: Path, report: WriteContractReport) -> str:
-    """What the command prints for people."""
+    """The command's output for people."""
     return "\n".join(plain_text(line) for line in _lines(path, report))
 
 
@@ -82,13 +82,11 @@ def _lines(path: Path, report: WriteContractReport) -> list[str]:
     lines = [f"{head}; {counted(report.checked_ticks, 'tick')} under {what} ({', '.join(held)})"]
     lines += [f"  {_violation_line(attrs.asdict(violation))}" for violation in report.violations]
     if report.first_bad is not None:
-        lines.append(
-            f"  the check ends at tick {report.first_bad:,}, which differs from the tape: replay verify tells more"
-        )
+        lines.append(f"  the check ends at tick {report.first_bad:,}, which differs from the tape: run replay verify")
     if report.unreached:
         lines.append(f"  not reached because of damage: {counted(report.unreached, 'tick')}")
     if report.unrun:
-        lines.append(f"  never ran, so that nothing is known of it: {', '.join(report.unrun)}")
+        lines.append(f"  never ran, not checked: {', '.join(report.unrun)}")
     if free:
         lines.append(f"  declares nothing: {', '.join(free)}")
     return lines
@@ -96,6 +94,6 @@ def _lines(path: Path, report: WriteContractReport) -> list[str]:
 
 def _violation_line(facts: dict[str, Any]) -> str:
     where = f" in {facts['function']}" if facts["function"] else ""
-    field = facts["field"] or "one that was not found again"
+    field = facts["field"] or "not known"
     place = facts["place"] or "(line not known)"
     return f"tick {facts['tick']:,} {place} {facts['message']} (phase {facts['phase']}, field {field}{where})"

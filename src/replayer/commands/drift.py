@@ -1,4 +1,4 @@
-"""The command ``replay drift``: how far a simulation that is not bit-exact strays between two keyframes."""
+"""The command ``replay drift``: the error of a simulation that is not bit-exact, from keyframe to keyframe."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def drift(
     sim: Sim = None,
     as_json: Json = False,
 ) -> int:
-    """Replay a tape from keyframe to keyframe and measure by how much each interval drifts.
+    """Replay a tape from keyframe to keyframe and measure the error of each interval.
 
     Example: replay drift run.tape --sim arm:Arm
 
-    For simulations that give slightly other floats on another machine: where replay verify stops at the first other hash,
-    this goes on, snaps to every keyframe, and compares values there: rows, absolute and relative errors, ULPs.
+    For simulations that give slightly different floats on a different machine. replay verify stops at the first
+    different hash; this command continues, snaps to every keyframe, and compares the values there: rows, absolute and
+    relative errors, ULPs.
 
     Exit code: 0 bit-exact, 1 something drifted, 3 exact as far as can be reached, 4 corrupt, 5 no tape.
 
@@ -63,15 +64,15 @@ def drift(
 
 
 def drift_facts(report: DriftReport) -> dict[str, Any]:
-    """What ``replay drift --json`` prints."""
+    """The report as ``replay drift --json`` prints it."""
     return {
         "exact": report.exact,
         "status": report.status,
         "compared_ticks": report.compared_ticks,
         "bad_ticks": report.bad_ticks,
         "worst": [
-            {"start_tick": interval.start_tick, "growth": interval.growth(found)} | attrs.asdict(found)
-            for interval, found in report.worst().values()
+            {"start_tick": interval.start_tick, "growth": interval.growth(field_drift)} | attrs.asdict(field_drift)
+            for interval, field_drift in report.worst().values()
         ],
         "intervals": [attrs.asdict(interval) for interval in report.intervals],
         "problems": [str(problem) for problem in report.problems],
@@ -90,11 +91,11 @@ def _lines(path: Path, report: DriftReport) -> list[str]:
             lines += [f"  {line}" for line in _interval_lines(interval)]
         if len(drifted) > INTERVALS_SHOWN:
             lines.append(f"  … and {counted(len(drifted) - INTERVALS_SHOWN, 'interval')} more; --json names all")
-        for name, (interval, found) in list(report.worst().items())[:1]:
-            growth = "" if found.note else f", {interval.growth(found):.3g} a tick"
-            lines.append(f"  worst: {name} at tick {interval.end_tick:,}: {_error_text(found)}{growth}")
+        for name, (interval, field_drift) in list(report.worst().items())[:1]:
+            growth = "" if field_drift.note else f", {interval.growth(field_drift):.3g} a tick"
+            lines.append(f"  worst: {name} at tick {interval.end_tick:,}: {_error_text(field_drift)}{growth}")
     lines += [
-        f"  not reached behind tick {interval.end_tick:,}: {interval.unreached}"
+        f"  not reached after tick {interval.end_tick:,}: {interval.unreached}"
         for interval in report.intervals
         if interval.unreached
     ]
@@ -112,24 +113,22 @@ def _interval_lines(interval: IntervalDrift) -> list[str]:
     elif not interval.compared:
         lines.append("  no keyframe at its end: recorded values are not known there")
     elif not interval.fields and interval.bad_at_end:
-        lines.append("  no value differs at its end: tables or blobs only have room for more or fewer rows")
+        lines.append("  no value differs at its end: only the capacities of tables or blobs differ")
     elif not interval.fields:
-        lines.append("  the same again at its end")
-    lines += [f"  {found.field}: {_error_text(found)}" for found in interval.fields]
+        lines.append("  equal again at its end")
+    lines += [f"  {field_drift.field}: {_error_text(field_drift)}" for field_drift in interval.fields]
     return lines
 
 
-def _error_text(found: FieldDrift) -> str:
-    if found.note:
-        return found.note
-    if found.not_finite and found.max_ulp == 0:  # Floats whose bytes differ are one ULP apart or more.
-        elements = f"{counted(found.not_finite, 'element')} {'is' if found.not_finite == 1 else 'are'}"
-        return (
-            f"{counted(found.row_count, 'row')}, {elements} NaN or infinite on one side or both: no error can be given"
-        )
-    ulp = "" if found.max_ulp is None else f", {found.max_ulp:,} ULP"
-    lost = f", {found.not_finite:,} not finite" if found.not_finite else ""
+def _error_text(field_drift: FieldDrift) -> str:
+    if field_drift.note:
+        return field_drift.note
+    if field_drift.not_finite and field_drift.max_ulp == 0:  # Floats whose bytes differ are one ULP apart or more.
+        elements = f"{counted(field_drift.not_finite, 'element')} {'is' if field_drift.not_finite == 1 else 'are'}"
+        return f"{counted(field_drift.row_count, 'row')}, {elements} NaN or infinite in one state or both: no error can be computed"
+    ulp = "" if field_drift.max_ulp is None else f", {field_drift.max_ulp:,} ULP"
+    not_finite = f", {field_drift.not_finite:,} not finite" if field_drift.not_finite else ""
     return (
-        f"{counted(found.row_count, 'row')}, error at most {found.max_abs:.3g} (median {found.median_abs:.3g}), "
-        f"relative {found.max_rel:.3g} (median {found.median_rel:.3g}){ulp}{lost}"
+        f"{counted(field_drift.row_count, 'row')}, error at most {field_drift.max_abs:.3g} (median {field_drift.median_abs:.3g}), "
+        f"relative {field_drift.max_rel:.3g} (median {field_drift.median_rel:.3g}){ulp}{not_finite}"
     )

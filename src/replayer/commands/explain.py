@@ -1,4 +1,4 @@
-"""The command ``replay explain``: the operation and the source line that made a tick differ, on one screen."""
+"""The command ``replay explain``: the operation and the source line at which a tick diverges, on one screen."""
 
 from __future__ import annotations
 
@@ -46,45 +46,45 @@ def explain(
     code: Annotated[Path | None, Parameter(name="--code")] = None,
     as_json: Json = False,
 ) -> int:
-    """Say why a tick differs: run it again on two sides, and name the operation, the source line and the lanes.
+    """Explain why a tick differs: run it again on two variants; name the operation, the source line and the elements.
 
     Examples:
     replay explain run.tape --sim flock:Flock
     replay explain run.tape --tick 4213 --env NPY_DISABLE_CPU_FEATURES=X86_V4
     replay explain run.tape --code ../before-the-change
 
-    One side is this environment and this code. The other is what --env and --code say, or the recorded environment
-    where that is another one. If both give the same, other processes, other hash seeds, and instances that ran from an
-    earlier keyframe are tried.
+    One variant is this environment and this code. The other is given by --env and --code; by default it is the recorded
+    environment, if that differs. If both give the same state, new processes, different hash seeds, and instances that
+    ran from an earlier keyframe are tried.
 
-    Exit code: 0 every side gives what was recorded, 1 a difference was found, 3 none was but the tape is not sealed,
-    4 none was but the tape is damaged, or damage is in the way, 5 no tape.
+    Exit code: 0 every variant gives the recorded state, 1 a difference was found, 3 none was found but the tape is not
+    sealed, 4 none was found but the tape is damaged, or damage prevents the search, 5 no tape.
 
     Parameters
     ----------
     tape
         The tape; by default the newest in recordings/.
     tick
-        The bad tick; negative ones count from the end. By default the first one is looked for by verifying the tape.
+        The bad tick; negative ones count from the end. By default the tape is verified to find the first bad tick.
     sim
         module:factory of the simulation, for a tape that names no registered world.
     env
-        NAME=VALUE, a variable of the other side's environment; NAME= unsets it. May be given several times.
+        NAME=VALUE, a variable of the other variant's environment; NAME= unsets it. May be given several times.
     code
-        A folder with the other version of the code; it goes in front of Python's module search path.
+        A folder with the other version of the code; it is put in front of Python's module search path.
     as_json
         Print one JSON object.
     """
     path, changes = choose(tape), _changes(env or [])
     if code is not None and not code.is_dir():
-        raise UsageError(f"--code {code}: a folder was expected")
+        raise UsageError(f"expected a folder, got --code {code}")
     factory = factory_of(sim)
     with ready_tape(path):
-        pass  # It is read anew on each side.
+        pass  # Each variant reads it again.
     with (
-        progress_bar("looking for the bad tick", 100, quiet=as_json or tick is not None) as show,
+        progress_bar("searching the bad tick", 100, quiet=as_json or tick is not None) as show,
         reading(path),
-        redirect_stdout(sys.stderr),  # What the simulation prints is not part of the answer.
+        redirect_stdout(sys.stderr),  # The prints of the simulation are not part of the output.
     ):
         explanation = explain_tape(
             path,
@@ -93,7 +93,7 @@ def explain(
             factory=factory,
             environment=changes,
             code=str(code.absolute()) if code is not None else None,
-            progress=lambda part: show(round(100 * part)),
+            progress=lambda fraction: show(round(100 * fraction)),
         )
     if as_json:
         print(json.dumps(_facts(path, explanation), indent=1))
@@ -109,7 +109,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not _NAME.fullmatch(name):
-            raise UsageError(f"--env {word}: NAME=VALUE was expected")
+            raise UsageError(f"expected NAME=VALUE, got --env {word}")
         changes[name] = value or None
     return changes
 
@@ -122,16 +122,16 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
         return [*_proved_lines(path, explanation.report), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
-        lines = [f"{path}: tick {tick} differs between two sides", *_field_lines(explanation), ""]
+        lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
         lines += _cause_lines(explanation.cause) if explanation.cause is not None else [_NO_CAUSE]
     elif explanation.agrees:
-        lines = [f"{path}: tick {tick}: every side gives what was recorded"]
+        lines = [f"{path}: tick {tick}: every variant gives the recorded state"]
     else:
-        lines = [f"{path}: tick {tick}: all sides give the same state, which is not the recorded one"]
+        lines = [f"{path}: tick {tick}: all variants give the same state, which is not the recorded one"]
         lines += _known_lines(explanation)
-    lines += ["", "sides:"]
-    letters = {id(one): letter for one, letter in zip(explanation.pair or (), "AB", strict=False)}
-    for outcome in sorted(explanation.variants, key=lambda one: letters.get(id(one), "C")):
+    lines += ["", "variants:"]
+    letters = {id(outcome): letter for outcome, letter in zip(explanation.pair or (), "AB", strict=False)}
+    for outcome in sorted(explanation.variants, key=lambda outcome: letters.get(id(outcome), "C")):
         lines.append(f"  {letters.get(id(outcome), '-')}  {_variant_text(explanation, outcome)}")
     if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
         lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
@@ -139,15 +139,15 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
 
 
 def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:
-    """Where no bad tick was found: how much of the tape that is true of."""
+    """The lines for a tape without a bad tick, with the range that was verified."""
     if report is None:
-        return [f"{path}: every side verifies all ticks: there is nothing to explain"]
+        return [f"{path}: every variant verifies all ticks: there is nothing to explain"]
     if report.verified_ticks == report.tick_count and not report.problems:
-        return [f"{path}: every side verifies all ticks: there is nothing to explain; the tape is not sealed"]
+        return [f"{path}: every variant verifies all ticks: there is nothing to explain; the tape is not sealed"]
     ticks = f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"
-    lines = [f"{path}: {report.status}; every side verifies {ticks}: there is nothing to explain in those"]
+    lines = [f"{path}: {report.status}; every variant verifies {ticks}: there is nothing to explain in those"]
     if report.dropped_ticks:
-        lines.append(f"  {counted(report.dropped_ticks, 'tick')} could not be kept when it was recorded")
+        lines.append(f"  {counted(report.dropped_ticks, 'tick')} were dropped when it was recorded")
     lines += [f"  {problem}" for problem in report.problems]
     return lines + [
         f"  not reached: {tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached
@@ -176,9 +176,9 @@ def _cause_lines(cause: Cause) -> list[str]:
     if cause.value is not None:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
     for value in cause.outside:
-        lines += _value_lines(attrs.evolve(value, name=f"kept outside of the state: {value.name}"), elements=1)
+        lines += _value_lines(attrs.evolve(value, name=f"outside the state: {value.name}"), elements=1)
     if len(cause.way) > 1:
-        lines.append("  way into the state:")
+        lines.append("  path into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
     return lines
 
@@ -186,17 +186,17 @@ def _cause_lines(cause: Cause) -> list[str]:
 def _cause_text(cause: Cause) -> str:
     match cause.kind:
         case "operation":
-            return f"{cause.operation} gives other results from the same inputs"
+            return f"{cause.operation} gives different results from the same inputs"
         case "edited" if cause.other_place is None:
             return "only one version of the code has this line"
         case "edited":
             return "the two versions of the code differ in this line"
         case "outside":
-            return "this line reads what is kept outside of the state"
+            return "this line reads hidden state"
         case "branch":
-            return "the two go other ways after this line"
+            return "the two take different branches after this line"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
-    return f"this line gives other values from what it reads{called}"
+    return f"this line gives different values from the values that it reads{called}"
 
 
 def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
@@ -216,17 +216,19 @@ def _value_lines(value: DifferingValue, *, elements: int) -> list[str]:
 
 
 def _is_near(ulp: int | None) -> TypeGuard[int]:
-    """Whether a distance says something to people: beyond that, two numbers are just not the same."""
+    """Return True if a distance in ULPs is worth printing: a larger one means unrelated numbers."""
     return ulp is not None and ulp <= _ULPS_SHOWN_MAX
 
 
 def _elements_text(elements: DifferingElements) -> str:
     distance = f", at most {counted(elements.ulp_max, 'ULP')} apart" if _is_near(elements.ulp_max) else ""
-    return f"{elements.count:,} of {counted(elements.total, 'lane')} {'differs' if elements.count == 1 else 'differ'}{distance}"
+    return f"{elements.count:,} of {counted(elements.total, 'element')} {'differs' if elements.count == 1 else 'differ'}{distance}"
 
 
 def _known_lines(explanation: Explanation) -> list[str]:
-    lines = ["  the cause is not known: what was recorded needs a version of the code, or of a library, not at hand"]
+    lines = [
+        "  the cause is not known: the recorded state needs a version of the code, or of a library, that is not available"
+    ]
     if explanation.place.fields:
         lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")
     lines += _phase_lines(explanation)

@@ -1,4 +1,4 @@
-"""Laboratories: each tests one kind of cause of a desync. None imports another."""
+"""Diagnosis tools, one for each kind of cause of a desync. They do not import each other."""
 
 from typing import TYPE_CHECKING
 

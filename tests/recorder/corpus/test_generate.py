@@ -279,7 +279,7 @@ def test_a_foreign_file_with_the_name_of_a_run_is_left_alone(capsys: pytest.Capt
 
 MISTAKES = {
     "": "name at least one scenario",
-    "nowhere.toml": "there is no scenario file nowhere.toml",
+    "nowhere.toml": "nowhere.toml is neither a scenario file nor a shipped scenario",
     "heaps.toml --seeds 3..1": "seed: at least one value was expected",
     "heaps.toml --seeds a,b": "seeds a,b: a range such as 0..63, or whole numbers with commas, were expected",
     "heaps.toml --seeds 1,1": "seed: each value was expected once, found 1 twice",
@@ -288,13 +288,13 @@ MISTAKES = {
     "heaps.toml --player left=push,push": "--player left=push,push: different policies",
     "heaps.toml --player left=push,": "--player left=push,: different policies",
     "heaps.toml --player left=push --player left=lazy": "left has a policy already",
-    "heaps.toml --player left=push,fly": "--player left=fly: one of left, right with one of push",
-    "heaps.toml --player middle=push": "--player middle=push: one of left, right",
+    "heaps.toml --player left=push,fly": "--player left=fly: expected one of left, right with one of push",
+    "heaps.toml --player middle=push": "--player middle=push: expected one of left, right",
     "heaps.toml --ticks 0": "--ticks",
     "heaps.toml --jobs 0": "--jobs",
     "heaps.toml heaps.toml": "two of the runs would have the same tape, runs/heaps-seed-3.tape",
     "heaps.toml -o heaps.toml": "heaps.toml: File exists",
-    "odd.toml": "sesd: there is no such key",
+    "odd.toml": "sesd: unknown key",
     "forever.toml": "ticks: a whole number from 1 to",
 }
 

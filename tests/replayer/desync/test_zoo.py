@@ -508,7 +508,7 @@ def by_certify(specimen: Specimen, factor: str) -> tuple[Any, bool]:
     factors = list(keys.values()) if factor == "hash seed" else [keys[factor]]  # Once in company is enough.
     quick = factor != "threads"  # Its one level then is one thread, which is what there is without a number.
     certification = certify(specimen.tape, specimen.case.name, factors=factors, quick=quick)
-    return certification.verdicts, certification.guilty == [factor]
+    return certification.verdicts, certification.deciding_factors == [factor]
 
 
 def by_contracts(specimen: Specimen, field: str) -> tuple[Any, bool]:

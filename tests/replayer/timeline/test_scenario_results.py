@@ -161,11 +161,11 @@ def test_a_threaded_run_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_the_regime_is_enforced() -> None:
     """A world that advances more roles at once than the scenario says would not be what its regime claims."""
     with pytest.raises(
-        ConfigError, match=r"execution.scheduler_concurrency: the world advances 4 roles in a round, found 1"
+        ConfigError, match=r"execution.scheduler_concurrency: expected 4, the world's own concurrency, got 1"
     ):
         run_with_scenario(talkers(4), threaded(1), steps=3)
     for execution in ({"scheduler_concurrency": 2}, {"backend": "canonical", "worker_threads": 2}):
-        with pytest.raises(ConfigError, match='only backend = "threaded" has more than 1'):
+        with pytest.raises(ConfigError, match='expected 1 unless backend = "threaded", got '):
             run_with_scenario(talkers(4), {"execution": execution}, steps=3)
 
 

@@ -1,7 +1,7 @@
 """A second interpreter of choreographies, written from docs/choreography.md: it never projects anything.
 
-It walks over the global type as plain data, notes for each role what it does, and then runs these plain lists: no
-merging, no programs, no state. Choices must have a schedule, or a list of picks is given.
+It walks over the global type as plain data, notes the acts of each role, and then runs these plain lists: no merging,
+no programs, no state. Choices must have a schedule, or the caller gives a list of picks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 ONE = 1 << 32
-ACTS_MAX = 400  # An endless protocol is followed so far.
+ACTS_MAX = 400  # An endless protocol is followed up to here.
 
 
 class _Again(Exception):  # noqa: N818 - not an error
@@ -26,9 +26,9 @@ class _Enough(Exception):  # noqa: N818
 
 
 class Acts:
-    """What each role does, in order: ("send" | "choose" | "receive" | "offer", other role, label, carried).
+    """The acts of each role, in order: ("send" | "choose" | "receive" | "offer", other role, label, carried).
 
-    complete: whether the protocol came to its end before ACTS_MAX. picks_used: how many choices were made.
+    complete: True if the protocol ended before ACTS_MAX. picks_used: the number of choices made.
     """
 
     def __init__(self, protocol: dict[str, Any], picks: Sequence[int] | None = None) -> None:
@@ -86,14 +86,14 @@ class Acts:
         return next(branch for branch in branches if branch["label"] == label)
 
 
-def all_courses(protocol: dict[str, Any]) -> Iterator[Acts]:
-    """The protocol with each way in which its choices can go."""
+def all_paths(protocol: dict[str, Any]) -> Iterator[Acts]:
+    """The acts of the protocol for each combination of choices."""
     open_picks: list[list[int]] = [[]]
     while open_picks:
         picks = open_picks.pop()
         acts = Acts(protocol, picks)
         if acts.picks_used > len(picks):
-            open_picks.extend([*picks, one] for one in range(3) if _exists(protocol, [*picks, one]))
+            open_picks.extend([*picks, pick] for pick in range(3) if _exists(protocol, [*picks, pick]))
         else:
             yield acts
 
@@ -107,7 +107,7 @@ def _exists(protocol: dict[str, Any], picks: list[int]) -> bool:
 
 
 class NaiveRun:
-    """Lists of acts, run with bounded queues; register 1 and the counters are the only memory, and what is put in."""
+    """Lists of acts, run with bounded queues; the only memory is the registers and the counters."""
 
     def __init__(self, acts: Acts, capacity: int, registers: dict[str, list[int]]) -> None:
         self.acts, self.capacity = acts, capacity
@@ -119,11 +119,11 @@ class NaiveRun:
         self.sent = 0
 
     def exhausted(self) -> bool:
-        """Whether a role has come to the end of what is known of an endless protocol."""
+        """Return True if a role has reached the end of the acts of an endless protocol."""
         return not self.acts.complete and any(self.done[role] >= len(self.acts.of[role]) for role in self.acts.roles)
 
     def round(self, order: list[str]) -> list[dict[str, Any]]:
-        """The events of a round."""
+        """Run one round and return its events."""
         events: list[dict[str, Any]] = []
         for role in order:
             if self.done[role] < len(self.acts.of[role]):
@@ -155,7 +155,7 @@ class NaiveRun:
         self.done[role] += 1
         if self.done[role] == len(self.acts.of[role]) and self.acts.complete:
             events.append({"kind": "halted", "role": role, "session": 0})
-            if all(self.done[one] == len(self.acts.of[one]) for one in self.acts.roles):
+            if all(self.done[each] == len(self.acts.of[each]) for each in self.acts.roles):
                 events.append({"kind": "closed", "role": role, "session": 0})
 
     def _make(self, role: str, carried: dict[str, Any]) -> Any:
@@ -165,21 +165,21 @@ class NaiveRun:
         return payload
 
     def _value(self, role: str, carried: dict[str, Any]) -> Any:
-        mine = self.registers[role]
+        registers = self.registers[role]
         kind, constant = carried.get("payload", "unit"), carried.get("constant")
         if kind == "unit":
             return None
         if kind == "pair":
             return {"pair": [self._value(role, carried["first"]), self._value(role, carried["second"])]}
         if kind == "vector":
-            return {"vector": [mine[register] for register in carried.get("registers", range(2, len(mine)))]}
+            return {"vector": [registers[register] for register in carried.get("registers", range(2, len(registers)))]}
         if kind == "fixed":
-            return {"fixed": mine[carried.get("register", 2)] if constant is None else constant * ONE}
+            return {"fixed": registers[carried.get("register", 2)] if constant is None else constant * ONE}
         if constant is not None:
             return constant
         if kind == "boolean":
-            return mine[carried["register"]] > 0
-        return mine[carried["register"]] // ONE if "register" in carried else self.counted[role]
+            return registers[carried["register"]] > 0
+        return registers[carried["register"]] // ONE if "register" in carried else self.counted[role]
 
     def _keep(self, role: str, carried: dict[str, Any], payload: Any) -> None:
         numbers = _numbers(payload)
@@ -207,7 +207,7 @@ def _numbers(payload: Any) -> list[int]:
 
 
 def most_waiting(acts: Acts) -> int:
-    """The most messages that can wait in one queue in any order of steps: all of them are tried."""
+    """The most messages that can wait in one queue; all orders of steps are tried."""
     seen = {(0,) * len(acts.roles)}
     open_places = list(seen)
     most = 0

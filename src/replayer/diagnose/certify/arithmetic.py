@@ -1,6 +1,6 @@
-"""Say with what a process computes: Python, NumPy and its processor features, the kernel and threads of its BLAS.
+"""The arithmetic of a process: Python, NumPy and its processor features, the kernel and threads of its BLAS.
 
-Only what the process itself reports counts: a variable that was set and had no effect must not pass for a test.
+Only what the process itself reports counts: a variable that was set without effect must not count as a test.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SUFFIXES = ("", "64_", "_64")
 
 @attrs.frozen
 class Arithmetic:
-    """With what this process computes.
+    """The libraries and processor features that a process computes with.
 
     Attributes:
-        python, numpy, recorder: versions; the last one is of this package.
-        simd: the processor features beyond NumPy's baseline that it uses.
-        blas_kernel: what OpenBLAS calls the kernel that it uses; None if NumPy uses no OpenBLAS, or none is to be seen.
-        blas_threads: how many OpenBLAS uses; None likewise.
+        python, numpy, recorder: versions; recorder is the version of this package.
+        simd: the processor features beyond NumPy's baseline that are in use.
+        blas_kernel: OpenBLAS's name of the kernel in use; None if NumPy uses no OpenBLAS, or none is visible.
+        blas_threads: the number of threads that OpenBLAS uses; None in the same cases.
     """
 
     python: str
@@ -42,7 +42,7 @@ class Arithmetic:
 
 
 def describe_arithmetic() -> Arithmetic:
-    """With what this process computes."""
+    """Describe the arithmetic of this process."""
     kernel, threads = _openblas()
     return Arithmetic(
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -67,7 +67,7 @@ def dispatched_features() -> list[str]:
 
 
 def processor_flags() -> set[str] | None:
-    """What the processor can, in the system's own lower-case words; None where the system does not say."""
+    """The processor's features, in the system's own lower-case words; None where the system does not list them."""
     try:
         lines = _PROCESSOR.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -81,7 +81,7 @@ def processor_count() -> int:
 
 
 def _umath() -> Any:
-    """Where NumPy keeps what it found out about the processor; private, and in another place before NumPy 2."""
+    """NumPy's module with the detected processor features; it is private, and has a different name before NumPy 2."""
     name = "numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath"
     return importlib.import_module(name)
 

@@ -1,7 +1,8 @@
-"""What one process of ``replay certify`` does: verify a tape in the environment it was started in, and say what came of it.
+"""One process of ``replay certify``: verify a tape in the environment of this process and print the result.
 
-``python -P -m replayer.diagnose.certify.cell_process TAPE SIM [TICK]``, where SIM is module:factory or empty. One JSON object goes to
-standard output. Without TICK the whole tape is verified; with it, that tick is reached and the hash of each field told.
+``python -P -m replayer.diagnose.certify.cell_process TAPE SIM [TICK]``, where SIM is module:factory or empty. One JSON
+object is written to standard output. Without TICK, the complete tape is verified. With TICK, the process seeks that
+tick and prints the hash of each field.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from sim.kernel.state import Snapshot
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The whole life of the process; its exit code is 0 if it could say something."""
+    """Run the process; the exit code is 0 if a result was printed."""
     begin_as_python()
     path, sim, *tick = arguments
-    # What a user's simulation prints goes to stderr, so that stdout holds the one object and nothing else.
+    # The prints of a user's simulation go to stderr: stdout holds the one object and nothing else.
     stdout = os.dup(1)
     os.dup2(2, 1)
     facts = _facts(Path(path), sim, int(tick[0]) if tick else None)
@@ -75,7 +76,7 @@ def _verified(path: Path, factory: Factory | None) -> dict[str, Any]:
 
 
 def field_hashes(snapshot: Snapshot) -> dict[str, str]:
-    """The hash of each field, in hexadecimal, row counts included."""
+    """The hash of each field in hexadecimal; row counts are included."""
     return {name: f"{hash_field(snapshot.arena, slot):016x}" for name, slot in snapshot.layout.slots.items()}
 
 
@@ -86,17 +87,17 @@ def _hashes_at(path: Path, factory: Factory | None, tick: int) -> dict[str, str]
 
 
 def _outcome(path: Path, factory: Factory | None) -> str:
-    """A digest of how each interval parts from the tape: two environments that compute alike give the same one."""
-    found: list[Any] = []
+    """A digest of how each interval diverges from the tape; environments that compute alike give equal ones."""
+    results: list[Any] = []
     with Tape(path) as tape:
         intervals = list_intervals(tape)
-        while len(found) < len(intervals):
+        while len(results) < len(intervals):
             try:
-                for result in run_intervals(tape, factory, intervals[len(found) :], 1, lambda _: None):
-                    found.append((result.interval.place.tick, result.bad_tick, result.actual_hash))  # noqa: PERF401 - kept if the next one raises
+                for result in run_intervals(tape, factory, intervals[len(results) :], 1, lambda _: None):
+                    results.append((result.interval.place.tick, result.bad_tick, result.actual_hash))  # noqa: PERF401 - kept if the next one raises
             except SimulationFailedError as error:
-                found.append((intervals[len(found)].place.tick, error.tick, error.why))
-    return hashlib.sha256(repr(found).encode()).hexdigest()
+                results.append((intervals[len(results)].place.tick, error.tick, error.why))
+    return hashlib.sha256(repr(results).encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Keep a certificate beside its tape, and see later whether it belongs to it.
+"""Keep a certificate next to its tape, and check later that it belongs to it.
 
-A certificate names the tape by its run and by the SHA-256 of its files, so that it is void as soon as a byte of them is
-another one. It is no signature: whoever can write the tape can write the certificate.
+A certificate names the tape by its run and by the SHA-256 of its files: it is void as soon as one of their bytes
+changes. It is not a signature: anyone who can write the tape can write the certificate.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from replayer.tape.tape import Tape
 
 SUFFIX = ".certificate.json"
 VERSION = 1
+_ENTRIES = ("certificate", "run_id", "sha256", "date", "same_everywhere", "factors", "cells")
 
 
 class CertificateError(ValueError):
-    """The file is no certificate that this program can read."""
+    """The file is not a certificate that this program can read."""
 
 
 def certificate_path(tape: Path) -> Path:
-    """Where the certificate of a tape is kept."""
+    """The path of a tape's certificate."""
     return tape.with_name(f"{tape.stem}{SUFFIX}")
 
 
 def certificate_of(certification: Certification, tape: Path, digest: str) -> dict[str, Any]:
-    """The certificate as plain data. digest: of the tape's files before they were verified."""
+    """Return the certificate as plain data. digest: of the tape's files before they were verified."""
     return {
         "certificate": VERSION,
         "tape": tape.name,
@@ -60,17 +61,17 @@ def _plain_cell(report: CellReport) -> dict[str, Any]:
 
 
 def keep_certificate(certificate: dict[str, Any], path: Path) -> None:
-    """Write a certificate, whole or not at all. Raises OSError."""
+    """Write a certificate atomically. Raises OSError."""
     write_file(path, json.dumps(certificate, indent=1) + "\n", existing="replace")
 
 
 def read_certificate(path: Path) -> dict[str, Any]:
-    """A certificate that was kept. Raises OSError, or CertificateError if the file is something else."""
+    """Read a certificate that was kept. Raises OSError, or CertificateError if the file is something else."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CertificateError(f"{path}: no certificate: {error}") from None
-    match found:
+        raise CertificateError(f"{path}: not a certificate: {error}") from None
+    match loaded:
         case {
             "certificate": int(version),
             "run_id": str(),
@@ -81,23 +82,23 @@ def read_certificate(path: Path) -> dict[str, Any]:
             "cells": [{"status": "intact" | "incomplete" | "corrupt" | None}, *_] as cells,
         } if all(isinstance(cell, dict) and "result" in cell for cell in cells):
             if version != VERSION:
-                raise CertificateError(f"{path}: a certificate of version {version}, this program reads {VERSION}")
-            return found
-    raise CertificateError(f"{path}: no certificate: its entries are others")
+                raise CertificateError(f"{path}: expected a certificate of version {VERSION}, got version {version}")
+            return loaded
+    raise CertificateError(f"{path}: not a certificate: expected the entries {', '.join(_ENTRIES)}")
 
 
 def outcome_of(certificate: dict[str, Any]) -> tuple[bool, str]:
-    """Whether no environment differed, and the status that the tape had: of a damaged one only a part was compared."""
+    """True if no environment differed, and the status that the tape had: only a part of a damaged tape was compared."""
     results = [cell["result"] for cell in certificate["cells"]]
     return "differs" not in results and "failed" not in results, certificate["cells"][0]["status"] or "intact"
 
 
 def why_not_of(certificate: dict[str, Any], tape: Path) -> str | None:
-    """Why a certificate does not belong to a tape as it is now; None if it does. Raises as Tape does on opening."""
+    """The reason why a certificate does not belong to a tape as it is now; None if it does. Raises as Tape does."""
     with Tape(tape) as opened:
         run_id = opened.run_id
     if certificate["run_id"] != run_id:
-        return f"it was given for run {certificate['run_id']}, the tape is of run {run_id}"
+        return f"it is for run {certificate['run_id']}, and the tape is of run {run_id}"
     if certificate["sha256"] != tape_digest(tape):
-        return "the tape's files have changed since"
+        return "the tape's files have changed since the certificate was written"
     return None

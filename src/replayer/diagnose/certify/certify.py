@@ -1,8 +1,8 @@
-"""Verify one tape under many environments and say which factor alone makes a difference.
+"""Verify one tape in many environments and name each factor that alone makes a difference.
 
-Every cell of the matrix is a process of its own (cell_process.py), started with other environment variables or another
-Python. A factor is judged by comparing its cells with the present environment, not with the tape: so it is named even
-where the present environment differs from the tape's, and no other factor is blamed for that.
+Every cell of the matrix is a separate process (cell_process.py), started with changed environment variables or a
+different Python. The cells of a factor are compared with the present environment, not with the tape. So a factor is
+named even where the present environment differs from that of the tape. No other factor is blamed for that difference.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ from replayer.tape.tape import Tape
 
 Result = Literal["same", "differs", "failed", "not tested"]
 Verdict = Literal["no difference", "makes the difference", "not tested", "cannot be judged"]
-Progress = Callable[[int, int], None]  # Cells done, cells in all.
+Progress = Callable[[int, int], None]  # Cells done, total number of cells.
 
-_PATIENCE_S = 5.0  # How long a process that was interrupted may take to end its own workers.
+_INTERRUPT_TIMEOUT_S = 5.0  # Time for an interrupted process to end its own workers.
 
 
 class CertifyError(RuntimeError):
-    """The present environment cannot replay the tape at all, so that there is nothing to compare."""
+    """The present environment cannot replay the tape at all: there is nothing to compare."""
 
 
 @attrs.frozen
 class CellReport:
-    """What came of one cell.
+    """The result of one cell.
 
     Attributes:
-        cell: which.
+        cell: the environment that was tried.
         result: compared with the tape.
-        why: for "failed" and "not tested", and what else is known of a difference; None if there is nothing to say.
+        why: the reason for "failed" and "not tested", or a note on a difference; None if there is neither.
         status: of the tape; None if it was not read.
         verified_ticks, tick_count: ticks that are the same as on the tape, and ticks on the tape.
         first_bad: the first tick that differs from the tape; None if none does.
-        fields: those that differ there, as far as that can be known.
-        fields_tick: where they were compared: the first bad tick itself, or the next keyframe.
-        phase: behind which the state differs first, if the tape has hashes of phases.
-        outcome: equal for environments that compute alike, tick by tick, whether or not they agree with the tape.
-        arithmetic: with what the process computed, as it says itself; None if it did not live to say it.
-        seconds: it took.
+        fields: the fields that are known to differ there.
+        fields_tick: the tick at which they were compared: the first bad tick itself, or the next keyframe.
+        phase: the first phase after which the state differs, if the tape has hashes of phases.
+        outcome: equal for environments that compute alike, tick by tick, even if they disagree with the tape.
+        arithmetic: the libraries and features that the process reported; None if it died before.
+        seconds: the duration.
         problems: damage of the tape.
-        unreached_ticks: first and last of those that could not be verified.
+        unreached_ticks: the first and last tick of each range that could not be verified.
     """
 
     cell: Cell
@@ -86,7 +86,7 @@ class CellReport:
 
 @attrs.frozen
 class Certification:
-    """What the whole matrix came to.
+    """The result of the complete matrix.
 
     Attributes:
         run_id: of the tape.
@@ -110,12 +110,12 @@ class Certification:
 
     @property
     def status(self) -> str:
-        """Of the tape; "intact", too, if no environment could say it."""
+        """The status of the tape; "intact" as well if no environment could read it."""
         return self.present.status or "intact"
 
     @property
-    def guilty(self) -> list[str]:
-        """The factors each of which alone makes a difference."""
+    def deciding_factors(self) -> list[str]:
+        """The factors that make a difference alone."""
         return [factor for factor, verdict in self.verdicts.items() if verdict == "makes the difference"]
 
 
@@ -131,9 +131,9 @@ def certify(
 ) -> Certification:
     """Verify a tape in every environment of the matrix that this machine can provide.
 
-    sim: module:factory as on the command line, because other processes have to find it; None for a registered world.
+    sim: module:factory as on the command line, because other processes import it; None for a registered world.
     pythons: other interpreters, in whose environments this package is installed. factors: keys of matrix.FACTORS.
-    jobs: processes at a time.
+    jobs: the number of processes at a time.
 
     Raises as Tape does on opening, MissingTickError if the tape has no state, CertifyError if the present environment
     cannot replay the tape (no such world, a step that raises everywhere).
@@ -142,8 +142,8 @@ def certify(
         recorded = tape.meta.get("environment")
         recorded = recorded if isinstance(recorded, dict) else {}
         run_id, first_tick, last_tick = tape.run_id, tape.first_tick, tape.last_tick
-    here, present = describe_arithmetic(), present_cell(recorded)
-    cells = make_matrix(present, here, recorded, pythons=pythons, factors=factors, quick=quick)
+    present = present_cell(recorded)
+    cells = make_matrix(present, describe_arithmetic(), recorded, pythons=pythons, factors=factors, quick=quick)
     runner = _Runner(Path(path), sim)
     with ThreadPoolExecutor(jobs) as pool:
         try:
@@ -168,19 +168,19 @@ def certify(
 
 
 def _in_order(cells: list[Cell], base: CellReport, ran: dict[int, CellReport]) -> list[CellReport]:
-    found = []
+    reports = []
     for cell in cells:
         if cell.why_not is not None:
-            found.append(CellReport(cell, "not tested", cell.why_not))
+            reports.append(CellReport(cell, "not tested", cell.why_not))
         elif cell.is_present:
-            found.append(attrs.evolve(base, cell=cell, why="that is the present environment", seconds=0.0))
+            reports.append(attrs.evolve(base, cell=cell, why="this is the present environment", seconds=0.0))
         else:
-            found.append(_by_versions(_if_it_had_an_effect(ran[id(cell)], base), base))
-    return found
+            reports.append(_name_versions(_ensure_effect(ran[id(cell)], base), base))
+    return reports
 
 
-def _by_versions(report: CellReport, base: CellReport) -> CellReport:
-    """Of another interpreter: whether that changed Python, NumPy or both."""
+def _name_versions(report: CellReport, base: CellReport) -> CellReport:
+    """Name the factor of a different interpreter: it may change Python, NumPy or both."""
     if report.cell.factor != PYTHON or report.arithmetic is None or base.arithmetic is None:
         return report
     versions = [f"{report.arithmetic['python']}", f"NumPy {report.arithmetic['numpy']}"]
@@ -192,8 +192,8 @@ def _by_versions(report: CellReport, base: CellReport) -> CellReport:
     return attrs.evolve(report, cell=attrs.evolve(report.cell, factor=factor, level=", ".join(versions)))
 
 
-def _if_it_had_an_effect(report: CellReport, base: CellReport) -> CellReport:
-    """Not tested, if the process says that it computed with the same as ever."""
+def _ensure_effect(report: CellReport, base: CellReport) -> CellReport:
+    """Return "not tested" if the process reports that it computed with the same features as the present environment."""
     kind = {SIMD: "simd", BLAS_KERNEL: "blas_kernel"}.get(report.cell.factor)
     if kind is None or report.arithmetic is None or base.arithmetic is None:
         return report
@@ -201,7 +201,9 @@ def _if_it_had_an_effect(report: CellReport, base: CellReport) -> CellReport:
     if used != base.arithmetic[kind]:
         return report
     shown = (" ".join(used) if isinstance(used, list) else used) or "nothing"
-    return CellReport(report.cell, "not tested", f"the process uses {shown} all the same", arithmetic=report.arithmetic)
+    return CellReport(
+        report.cell, "not tested", f"no effect: the process still uses {shown}", arithmetic=report.arithmetic
+    )
 
 
 def _tested(reports: list[CellReport]) -> list[CellReport]:
@@ -234,21 +236,21 @@ def _judge(base: CellReport, reports: list[CellReport]) -> dict[str, Verdict]:
 
 
 class _Runner:
-    """Starts the processes of the cells, and ends them if the whole is given up."""
+    """Starts the processes of the cells, and ends them if the certification is stopped."""
 
     def __init__(self, path: Path, sim: str | None) -> None:
         self._arguments = [str(path), sim or ""]
         self._running: set[PythonProcess] = set()
         self._ended = False
-        self._known: dict[int, dict[str, str]] = {}
+        self._field_hashes: dict[int, dict[str, str]] = {}
 
     def verify(self, cell: Cell) -> CellReport:
         """Verify the tape in the environment of a cell."""
         start_s = time.perf_counter()
-        code, facts, words = self._run(cell)
+        code, facts, last_line = self._run(cell)
         seconds = round(time.perf_counter() - start_s, 3)
         if facts is None:
-            return _died(cell, code, words, seconds)
+            return _died(cell, code, last_line, seconds)
         arithmetic = facts["arithmetic"]
         if "unfit" in facts:
             return CellReport(cell, "not tested", facts["unfit"], arithmetic=arithmetic, seconds=seconds)
@@ -262,7 +264,7 @@ class _Runner:
                 arithmetic=arithmetic,
                 seconds=seconds,
             )
-        exact = facts["bad_fields"]  # By the hashes that the tape's frame has of each field.
+        exact = facts["bad_fields"]  # By the per-field hashes of the tape's frame.
         return CellReport(
             cell,
             "same" if facts["first_bad"] is None else "differs",
@@ -283,30 +285,30 @@ class _Runner:
         )
 
     def with_exact_fields(self, report: CellReport, base: CellReport) -> CellReport:
-        """The report with the fields that differ at the first bad tick itself, if the present environment can reach it.
+        """Return the report with the fields that differ at the first bad tick, if the present environment can reach it.
 
-        Only for a tape without hashes of fields: it knows that tick by one hash only; the present environment, proved by
-        that hash, knows its values.
+        This is for a tape without per-field hashes, which has one hash of that tick. The present environment gives the
+        values of the tick, proved by that hash.
         """
         tick = report.first_bad
         if report.result != "differs" or base.result != "same" or tick is None or report.fields_tick == tick:
             return report
-        if tick not in self._known:
+        if tick not in self._field_hashes:
             _, facts, _ = self._run(base.cell, str(tick))
-            self._known[tick] = (facts or {}).get("field_hashes", {})
-        known = self._known[tick]
-        fields = [name for name, found in report.field_hashes.items() if known.get(name, found) != found]
+            self._field_hashes[tick] = (facts or {}).get("field_hashes", {})
+        expected = self._field_hashes[tick]
+        fields = [name for name, actual in report.field_hashes.items() if expected.get(name, actual) != actual]
         return attrs.evolve(report, fields=fields, fields_tick=tick) if fields else report
 
     def end(self) -> None:
-        """End what is running: asked first, so that a process can end its own workers."""
+        """End the running processes: by an interrupt first, after which a process can end its own workers."""
         self._ended = True
-        end_all(list(self._running), _PATIENCE_S)
+        end_all(list(self._running), _INTERRUPT_TIMEOUT_S)
 
     def _run(self, cell: Cell, *more: str) -> tuple[int, dict[str, Any] | None, str]:
-        """The exit code, what the process found if it could say it, and the last line of what it complained of."""
+        """Return the exit code, the facts that the process printed or None, and its last line on stderr."""
         if self._ended:
-            raise RuntimeError("the certification was given up")
+            raise RuntimeError("the certification was stopped")
         program = module_program("replayer.diagnose.certify.cell_process", [*self._arguments, *more])
         try:
             process = start_python(program, interpreter=cell.python, environment=cell.changes, stdin=subprocess.DEVNULL)
@@ -314,7 +316,7 @@ class _Runner:
             return 127, None, f"{cell.python}: {error.strerror}"
         self._running.add(process)
         if self._ended:
-            process.kill()  # It was given up just now, while this one was being started.
+            process.kill()  # It was stopped while this process was being started.
         try:
             finished = finish(process)
         finally:
@@ -323,16 +325,16 @@ class _Runner:
             facts = json.loads(finished.output) if finished.exit_code == 0 else None
         except ValueError:
             facts = None
-        return finished.exit_code, facts, finished.last_words or "it said nothing"
+        return finished.exit_code, facts, finished.last_words or "it printed no message"
 
 
-def _died(cell: Cell, code: int, words: str, seconds: float) -> CellReport:
-    """Of a process that told nothing: not tested if it could not begin or the processor could not run it, else failed."""
+def _died(cell: Cell, code: int, last_line: str, seconds: float) -> CellReport:
+    """Report a process without a result: not tested if it could not start or lacks an instruction, else failed."""
     if code == -signal.SIGILL and cell.factor in (BLAS_KERNEL, SIMD):
         return CellReport(cell, "not tested", "this processor cannot run it (illegal instruction)", seconds=seconds)
     if code < 0:
         why = f"the process was ended by {signal.Signals(-code).name}"
         return CellReport(cell, "failed", why, outcome=why, seconds=seconds)
     if cell.factor in (PYTHON, PRESENT):
-        return CellReport(cell, "not tested", words, seconds=seconds)
-    return CellReport(cell, "failed", words, outcome=words, seconds=seconds)
+        return CellReport(cell, "not tested", last_line, seconds=seconds)
+    return CellReport(cell, "failed", last_line, outcome=last_line, seconds=seconds)

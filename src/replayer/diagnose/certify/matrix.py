@@ -1,7 +1,7 @@
-"""The environments that ``replay certify`` tries: one factor is changed at a time, all others stay as they are here.
+"""The environments that ``replay certify`` tries: one factor is changed at a time, all others stay as they are.
 
-A cell is one process. Environment variables are what is changed, because they are read when a process starts; which
-of them can have an effect on this machine is decided here as far as it can be known before anything runs.
+A cell is one process. Factors are changed by environment variables, which are read when a process starts. A factor that
+cannot have an effect on this machine is marked here, if that is known before anything runs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _HASH_SEEDS = ("0", "1", "2", "random")
-_WIDE = ("AVX512", "X86_V4")  # How the names of NumPy's features begin that no AVX2 machine has.
+_WIDE = ("AVX512", "X86_V4")  # Prefixes of those NumPy features that no AVX2 machine has.
 _SETTING = re.compile(r"[A-Za-z0-9_, ]{1,200}")
-_KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "sse3"}  # And what each cannot run without.
+_KERNELS = {"Haswell": "avx2", "SkylakeX": "avx512f", "Prescott": "sse3"}  # And the processor feature that each needs.
 
 
 @attrs.frozen
@@ -36,12 +36,12 @@ class Cell:
     """One environment to try.
 
     Attributes:
-        factor: what is changed; PRESENT if nothing is.
-        level: to what.
-        changes: environment variables and their values; None takes one away.
+        factor: the factor that is changed; PRESENT if none is.
+        level: the value that it is changed to.
+        changes: environment variables and their values; None unsets one.
         python: the interpreter.
-        why_not: why it cannot be tried on this machine; None if it can.
-        is_present: it is the present environment under another name, so that there is nothing to run.
+        why_not: the reason why it cannot be tried on this machine; None if it can.
+        is_present: True if it equals the present environment: there is nothing to run.
     """
 
     factor: str
@@ -53,15 +53,15 @@ class Cell:
 
 
 def repeat_cell(present: Cell) -> Cell:
-    """The present environment once more: if that gives something else, no factor can be blamed."""
+    """Repeat the present environment: if that gives a different result, no factor can be blamed."""
     return attrs.evolve(present, factor=REPEAT, level="nothing is changed")
 
 
 def present_cell(recorded: Mapping[str, Any]) -> Cell:
-    """The environment that all others are compared with: this one, with the order of sets fixed.
+    """The environment that all others are compared with: the present one, with the order of sets fixed.
 
-    Without a hash seed every process has an order of its own, and each factor would seem to matter.
-    recorded: the environment that the tape tells of.
+    Without a hash seed every process has its own order, and each factor would seem to matter.
+    recorded: the environment that the tape states.
     """
     if os.environ.get(HASH_SEED_VARIABLE, "random") != "random":
         seed = os.environ[HASH_SEED_VARIABLE]
@@ -72,34 +72,34 @@ def present_cell(recorded: Mapping[str, Any]) -> Cell:
 
 def make_matrix(
     present: Cell,
-    here: Arithmetic,
+    arithmetic: Arithmetic,
     recorded: Mapping[str, Any],
     *,
     pythons: Sequence[str] = (),
     factors: Sequence[str] = (),
     quick: bool = False,
 ) -> list[Cell]:
-    """The cells that change a factor, in the order in which they are shown.
+    """Make the cells that change a factor, in the order in which they are shown.
 
-    here: with what this process computes. factors: keys of FACTORS, all by default; pythons are always tried.
+    arithmetic: that of this process. factors: keys of FACTORS, all by default; pythons are always tried.
     quick: one level of each factor, the one that differs most.
     """
-    wanted = [FACTORS[name] for name in factors] or list(FACTORS.values())
-    made = {
+    chosen = [FACTORS[name] for name in factors] or list(FACTORS.values())
+    cells_by_factor = {
         HASH_SEED: _hash_seed_cells(present, recorded, quick=quick),
-        SIMD: _simd_cells(here, recorded, quick=quick),
+        SIMD: _simd_cells(arithmetic, recorded, quick=quick),
         THREADS: _thread_cells(quick=quick),
-        BLAS_KERNEL: _kernel_cells(here, recorded, quick=quick),
+        BLAS_KERNEL: _kernel_cells(arithmetic, recorded, quick=quick),
     }
     cells: list[Cell] = []
-    for factor in wanted:
-        cells += [_with_seed(cell, present) for cell in made[factor]]
+    for factor in chosen:
+        cells += [_with_seed(cell, present) for cell in cells_by_factor[factor]]
     cells += [_with_seed(Cell(PYTHON, python, python=python), present) for python in pythons]
     return cells
 
 
 def _with_seed(cell: Cell, present: Cell) -> Cell:
-    """The cell with what the present environment fixes, and a note if it is the present environment."""
+    """Add the variables that the present environment fixes; set is_present if nothing else is changed."""
     changes = {**present.changes, **cell.changes}
     same = cell.why_not is None and cell.python == present.python
     is_present = same and all(_effective(name, changes) == _effective(name, present.changes) for name in changes)
@@ -117,19 +117,19 @@ def _hash_seed_cells(present: Cell, recorded: Mapping[str, Any], *, quick: bool)
     return [Cell(HASH_SEED, seed, {HASH_SEED_VARIABLE: seed}) for seed in dict.fromkeys([*seeds, seed])]
 
 
-def _simd_cells(here: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
-    """All features on; those off that an AVX2 machine lacks; all off that can be. And what was off when it was recorded."""
+def _simd_cells(arithmetic: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
+    """Make cells with all features, without those that an AVX2 machine lacks, with the baseline, and as recorded."""
     dispatched = dispatched_features()
     disabled_here = os.environ.get(SIMD_VARIABLE)
     wide = [name for name in dispatched if name.startswith(_WIDE)]
     cells = []
     if not quick or disabled_here:
         cells.append(Cell(SIMD, "all features", {SIMD_VARIABLE: None}))
-    if wide and not disabled_here and not any(name.startswith(_WIDE) for name in here.simd):
+    if wide and not disabled_here and not any(name.startswith(_WIDE) for name in arithmetic.simd):
         cells.append(Cell(SIMD, "AVX-512", why_not="this processor has no AVX-512"))
     elif wide and not quick:
         cells.append(Cell(SIMD, "AVX2", {SIMD_VARIABLE: " ".join(wide)}))
-    if here.simd or disabled_here:
+    if arithmetic.simd or disabled_here:
         cells.append(Cell(SIMD, "baseline", {SIMD_VARIABLE: " ".join(dispatched)}))
     else:
         cells.append(Cell(SIMD, "baseline", why_not="NumPy uses no feature here that can be turned off"))
@@ -146,19 +146,19 @@ def _thread_cells(*, quick: bool) -> list[Cell]:
     return cells
 
 
-def _kernel_cells(here: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
-    if here.blas_kernel is None:
-        return [Cell(BLAS_KERNEL, "any", why_not="no OpenBLAS is seen in this process")]
+def _kernel_cells(arithmetic: Arithmetic, recorded: Mapping[str, Any], *, quick: bool) -> list[Cell]:
+    if arithmetic.blas_kernel is None:
+        return [Cell(BLAS_KERNEL, "any", why_not="no OpenBLAS is loaded in this process")]
     flags = processor_flags()
     cells = []
     for kernel, flag in _KERNELS.items():
         if flags is None:
-            why_not: str | None = "the system does not say what the processor can"
+            why_not: str | None = "the system does not list the processor's features"
         elif flag not in flags and flag.replace("sse3", "pni") not in flags:
             why_not = f"this processor has no {flag.upper().replace('AVX512F', 'AVX-512')}"
         else:
             why_not = None
-        if kernel == here.blas_kernel and KERNEL_VARIABLE not in os.environ:
+        if kernel == arithmetic.blas_kernel and KERNEL_VARIABLE not in os.environ:
             cells.append(Cell(BLAS_KERNEL, kernel, {KERNEL_VARIABLE: None}))
         else:
             cells.append(Cell(BLAS_KERNEL, kernel, {KERNEL_VARIABLE: kernel}, why_not=why_not))
@@ -168,13 +168,13 @@ def _kernel_cells(here: Arithmetic, recorded: Mapping[str, Any], *, quick: bool)
 
 
 def _as_recorded(factor: str, variable: str, recorded: Mapping[str, Any]) -> list[Cell]:
-    """The setting that the recording had, if it had one that is not the present one."""
+    """The setting of the recording, if it had one that differs from the present one."""
     value = recorded.get(variable)
     if not isinstance(value, str) or not _SETTING.fullmatch(value) or value == os.environ.get(variable):
-        return []  # What a tape says is anybody's; that much can do no harm in a variable that turns features off.
+        return []  # A tape is untrusted input; text of this form does no harm in a variable that turns features off.
     return [Cell(factor, "as recorded", {variable: value})]
 
 
 def _text(value: Any, default: str) -> str:
-    """A hash seed that a tape tells of, if it is one: what a tape says is anybody's."""
+    """A hash seed that a tape states, or the default if it is not one: a tape is untrusted input."""
     return value if isinstance(value, str) and value.isascii() and value.isdigit() and int(value) < 1 << 32 else default

@@ -1,6 +1,6 @@
-"""What becomes of a difference: how many rows of each field differ at each tick, and whether that grows, stays or ends.
+"""The trend of a difference: the number of rows of each field that differ at each tick, and how that number develops.
 
-Two recordings are re-simulated side by side; each state is proved by its recorded hash before it is compared.
+Two recordings are re-simulated side by side. Each state is proved by its recorded hash before it is compared.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Progress = Callable[[int, int], None]
 
 @attrs.frozen(eq=False)
 class DifferenceSpread:
-    """How two runs part.
+    """The rows in which two runs differ, tick by tick.
 
     Attributes:
-        first_tick: the first bad one; the first column of counts.
-        fields: those that differ at some tick, in the order in which they begin to.
-        counts: (fields, ticks) int64, how many rows differ.
-        trend: what became of it, by the number of rows: see TapeDifference.
-        stopped: why it ends before the last tick that was asked for; None if it does not.
+        first_tick: the first bad tick; the first column of counts.
+        fields: the fields that differ at some tick, in the order in which they begin to differ.
+        counts: (fields, ticks) int64, the number of rows that differ.
+        trend: of the number of rows: see TapeDifference.
+        stopped: why it ends before the requested last tick; None if it does not.
     """
 
     first_tick: int
@@ -43,9 +43,9 @@ class DifferenceSpread:
 def measure_spread(
     one: Cursor, other: Cursor, first_bad: int, last_tick: int, progress: Progress | None = None
 ) -> DifferenceSpread:
-    """Count what differs from first_bad to last_tick. Both cursors are moved.
+    """Count the rows that differ from first_bad to last_tick. Both cursors are moved.
 
-    Raises RecordingError or MismatchError if the state before first_bad cannot be had on one side.
+    Raises RecordingError or MismatchError if one of the cursors cannot reach the state before first_bad.
     """
     for cursor in (one, other):
         cursor.seek(max(first_bad - 1, cursor.tape.first_tick))
@@ -79,14 +79,14 @@ def _ensure_recorded(cursor: Cursor, tape: Tape, tick: int) -> None:
 
 def _why(cursor: Cursor, error: Exception) -> str:
     if isinstance(error, MismatchError):
-        return f"the code at hand does not give the states of {cursor.tape.path} at tick {error.tick:,}"
+        return f"the present code does not give the recorded state of {cursor.tape.path} at tick {error.tick:,}"
     return f"{cursor.tape.path}: {error}"
 
 
 def _count(left: Snapshot, right: Snapshot) -> dict[str, int]:
-    """Rows that differ, by field; of fields that one side alone has, or in other sizes, all rows of the larger one.
+    """Count the rows that differ, by field. A field that one state lacks, or has in another size, counts completely.
 
-    Another room of tables alone is a difference in one row of each: hashes differ, so that nothing is the same yet.
+    A different capacity alone counts as one row of each table: the hashes differ, and the states are not equal yet.
     """
     counts = {}
     for difference in compare_states(left, right):

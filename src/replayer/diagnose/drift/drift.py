@@ -1,7 +1,7 @@
-"""How far a replay drifts that is not bit-exact: interval by interval, snapping to each keyframe.
+"""Measure the drift of a replay that is not bit-exact: interval by interval, snapping to each keyframe.
 
-For simulations that give slightly other floats elsewhere (another processor, a physics engine). A seek never simulates
-further than from one keyframe to the next, so that the drift at the end of an interval bounds what a seek is off by.
+For simulations that give slightly different floats elsewhere (a different processor, a physics engine). A seek never
+simulates further than from one keyframe to the next. So the drift at the end of an interval bounds the error of a seek.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from replayer.timeline.intervals import Interval, list_intervals, run_each
 from sim.kernel.schema import Slot
 from sim.kernel.state import Snapshot
 
-Progress = Callable[[int, int], None]  # Ticks done, ticks in all.
+Progress = Callable[[int, int], None]  # Ticks done, total number of ticks.
 
 
 @attrs.frozen
 class FieldDrift:
-    """How one field differs between what was recorded and what was replayed, over the elements whose bytes differ.
+    """The error of one field: recorded against replayed values, over the elements whose bytes differ.
 
     Attributes:
         field: its full name.
-        row_count: how many rows differ.
+        row_count: the number of rows that differ.
         max_abs, median_abs: |recorded - replayed|; exact for integers, 0 if only not finite values differ.
         max_rel, median_rel: that divided by the larger of the two magnitudes.
-        max_ulp: how many floats of this dtype lie between, at most; None for other dtypes. -0.0 and 0.0 are neighbours.
-        not_finite: elements that are NaN or infinite on one side or both; the other figures leave them out.
+        max_ulp: the largest distance in floats of this dtype; None for other dtypes. -0.0 and 0.0 are neighbours.
+        not_finite: elements that are NaN or infinite in one state or both; the other figures leave them out.
         note: set where the field cannot be compared element by element.
     """
 
@@ -52,18 +52,18 @@ class FieldDrift:
 
 @attrs.frozen
 class IntervalDrift:
-    """How one interval went.
+    """The drift of one interval.
 
     Attributes:
-        start_tick: of the keyframe that was snapped to.
-        end_tick: the last tick that was simulated: where the next keyframe is, or the tape ends.
+        start_tick: the tick of the keyframe that was snapped to.
+        end_tick: the last simulated tick: that of the next keyframe, or the end of the tape.
         first_bad: the first tick whose hash differs; None if none does.
-        bad_ticks: how many differ.
-        compared: whether recorded values are known at end_tick, so that fields could be compared.
-        fields: those that differ there.
-        failed: what the simulation raised on the way, None if it did not.
+        bad_ticks: the number of ticks whose hashes differ.
+        compared: True if recorded values are known at end_tick: only then are fields compared.
+        fields: the fields that differ there.
+        failed: the error that the simulation raised, None if it did not.
         unreached: why ticks are missing, None if none are.
-        bad_at_end: whether the hash of end_tick differs; if no field does, only the room of tables or blobs is another.
+        bad_at_end: True if the hash of end_tick differs; if no field does, only capacities of tables or blobs differ.
     """
 
     start_tick: int
@@ -78,23 +78,23 @@ class IntervalDrift:
 
     @property
     def drifted(self) -> bool:
-        """Whether anything differs from the tape."""
+        """True if anything differs from the tape."""
         return self.first_bad is not None or self.failed is not None
 
     def growth(self, drift: FieldDrift) -> float:
-        """By how much the largest error of a field grew a tick, from the first bad tick to the end."""
+        """The growth of a field's largest error per tick, from the first bad tick to the end."""
         assert self.first_bad is not None
         return drift.max_abs / (self.end_tick - self.first_bad + 1)
 
 
 @attrs.frozen
 class DriftReport:
-    """How a whole tape went.
+    """The drift of a complete tape.
 
     Attributes:
         status: of the tape.
         compared_ticks: ticks whose hashes were compared.
-        bad_ticks: how many of them differ.
+        bad_ticks: the number of them that differ.
         intervals: all of them, in the order of their ticks.
         problems: damage.
     """
@@ -107,21 +107,21 @@ class DriftReport:
 
     @property
     def exact(self) -> bool:
-        """Nothing differs in what could be reached."""
+        """True if no reachable tick differs."""
         return not any(interval.drifted for interval in self.intervals)
 
     def worst(self) -> dict[str, tuple[IntervalDrift, FieldDrift]]:
-        """Of each field that differs at the end of some interval, the interval where its relative error is largest."""
-        found: dict[str, tuple[IntervalDrift, FieldDrift]] = {}
+        """For each field that differs at the end of an interval: the interval where its relative error is largest."""
+        worst: dict[str, tuple[IntervalDrift, FieldDrift]] = {}
         for interval in self.intervals:
             for drift in interval.fields:
-                if drift.field not in found or _badness(drift) > _badness(found[drift.field][1]):
-                    found[drift.field] = (interval, drift)
-        return dict(sorted(found.items(), key=lambda item: _badness(item[1][1]), reverse=True))
+                if drift.field not in worst or _badness(drift) > _badness(worst[drift.field][1]):
+                    worst[drift.field] = (interval, drift)
+        return dict(sorted(worst.items(), key=lambda item: _badness(item[1][1]), reverse=True))
 
 
 def _badness(drift: FieldDrift) -> tuple[bool, int, float, float]:
-    """What cannot be measured is worse than any figure."""
+    """Sort key: an error that cannot be measured is worse than any figure."""
     return drift.note is not None, drift.not_finite, drift.max_rel, drift.max_abs
 
 
@@ -130,8 +130,8 @@ def measure_drift(
 ) -> DriftReport:
     """Replay a tape interval by interval and measure what differs.
 
-    Each interval has a fresh simulation in a process of its own, as in verify: one that went through the others would
-    carry along what the simulation keeps outside of its state, or in globals, and be exact where a seek is not.
+    Each interval has a fresh simulation in a separate process, as in verify. One that had run the other intervals would
+    carry hidden state along, and be exact where a seek is not.
 
     Raises as Timeline does on opening, and as make_simulation.
     """
@@ -139,26 +139,26 @@ def measure_drift(
         problems = tape.check_blocks()
         if not tape.keyframes:
             return DriftReport("corrupt" if problems else tape.status, 0, 0, [], problems)
-        make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
-        # The tape may end with a keyframe: the interval before has reached it.
-        wanted = [interval for interval in list_intervals(tape) if interval.final_tick != interval.place.tick]
+        make_simulation(tape, world)  # An unfit simulation raises here, not in a worker.
+        # The tape may end with a keyframe, which the interval before it has reached.
+        chosen = [interval for interval in list_intervals(tape) if interval.final_tick != interval.place.tick]
         intervals, compared, done = [], 0, 0
 
         def show(ahead: int) -> None:
             if progress is not None:
                 progress(done + ahead, tape.last_tick - tape.first_tick)
 
-        for found in run_each(tape, world, wanted, 1, show, _run_interval):
-            compared += found.end_tick - found.start_tick
-            done = found.end_tick - tape.first_tick
-            intervals.append(found)
+        for interval in run_each(tape, world, chosen, 1, show, _run_interval):
+            compared += interval.end_tick - interval.start_tick
+            done = interval.end_tick - tape.first_tick
+            intervals.append(interval)
             show(0)
-        bad = sum(one.bad_ticks for one in intervals)
+        bad = sum(interval.bad_ticks for interval in intervals)
         return DriftReport("corrupt" if problems else tape.status, compared, bad, intervals, problems)
 
 
-def _run_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], None]) -> IntervalDrift:
-    """What came of an interval; tell is called with the number of ticks compared."""
+def _run_interval(cursor: Cursor, interval: Interval, on_progress: Callable[[int], None]) -> IntervalDrift:
+    """Run one interval and measure its drift; on_progress is called with the number of ticks compared."""
     tape, start = cursor.tape, interval.place.tick
     tick, first_bad, last_bad, bad = start, None, None, 0
     failed, unreached = None, None
@@ -169,7 +169,7 @@ def _run_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], None
             tick += 1
             if cursor.difference() is not None:
                 first_bad, last_bad, bad = first_bad or tick, tick, bad + 1
-            tell(tick - start)
+            on_progress(tick - start)
     except SimulationFailedError as error:
         failed = str(error)
     except (CorruptError, TornError, MissingTickError) as error:
@@ -188,21 +188,20 @@ def _recorded_at(tape: Tape, tick: int) -> Snapshot | None:
 
 
 def compare_values(recorded: Snapshot, replayed: Snapshot) -> list[FieldDrift]:
-    """The fields that differ between two states, and by how much, in the arena's order."""
-    found = []
+    """The fields that differ between two states, with their errors, in the arena's order."""
+    drifts = []
     for name in dict.fromkeys([*recorded, *replayed]):
-        sides = [state[name] if name in state.layout.slots else None for state in (recorded, replayed)]
-        ours, theirs = sides
+        ours, theirs = (state[name] if name in state.layout.slots else None for state in (recorded, replayed))
         if ours is None or theirs is None:
-            found.append(FieldDrift(name, 0, note=f"only {'replayed' if ours is None else 'recorded'}"))
+            drifts.append(FieldDrift(name, 0, note=f"only {'replayed' if ours is None else 'recorded'}"))
         elif ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             note = f"{ours.shape} {ours.dtype} recorded, {theirs.shape} {theirs.dtype} replayed"
-            found.append(FieldDrift(name, 0, note=note))
+            drifts.append(FieldDrift(name, 0, note=note))
         elif ours.tobytes() != theirs.tobytes():
-            found.append(
+            drifts.append(
                 _measure(recorded.layout.slots[name], np.ascontiguousarray(ours), np.ascontiguousarray(theirs))
             )
-    return found
+    return drifts
 
 
 def _measure(slot: Slot, recorded: npt.NDArray[Any], replayed: npt.NDArray[Any]) -> FieldDrift:
@@ -218,19 +217,24 @@ def _measure(slot: Slot, recorded: npt.NDArray[Any], replayed: npt.NDArray[Any])
         distance = _integer_distance(ours, theirs)
         return _drift(slot.name, int(rows.sum()), distance, _relative(distance, ours, theirs), None, 0)
     finite = np.isfinite(ours) & np.isfinite(theirs)
-    lost, ours, theirs = int((~finite).sum()), ours[finite], theirs[finite]
+    not_finite, ours, theirs = int((~finite).sum()), ours[finite], theirs[finite]
     ulps = _ulps(ours, theirs)
     with np.errstate(over="ignore"):  # Two finite floats may be further apart than the largest one.
         distance = np.minimum(abs(ours.astype(np.float64) - theirs.astype(np.float64)), np.finfo(np.float64).max)
     max_ulp = int(ulps.max()) if len(ulps) else 0
-    return _drift(slot.name, int(rows.sum()), distance, _relative(distance, ours, theirs), max_ulp, lost)
+    return _drift(slot.name, int(rows.sum()), distance, _relative(distance, ours, theirs), max_ulp, not_finite)
 
 
 def _drift(
-    name: str, rows: int, distance: npt.NDArray[Any], relative: npt.NDArray[np.float64], ulp: int | None, lost: int
+    name: str,
+    rows: int,
+    distance: npt.NDArray[Any],
+    relative: npt.NDArray[np.float64],
+    ulp: int | None,
+    not_finite: int,
 ) -> FieldDrift:
     if not len(distance):
-        return FieldDrift(name, rows, max_ulp=ulp, not_finite=lost)
+        return FieldDrift(name, rows, max_ulp=ulp, not_finite=not_finite)
     return FieldDrift(
         name,
         rows,
@@ -239,12 +243,12 @@ def _drift(
         float(relative.max()),
         float(np.median(relative)),
         ulp,
-        lost,
+        not_finite,
     )
 
 
 def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The elements in one row; a complex number as two floats, a truth value as 0 or 1."""
+    """The elements as a flat array; a complex number as two floats, a boolean as 0 or 1."""
     flat = array.reshape(-1)
     if flat.dtype.kind == "c":
         return flat.view(f"<f{flat.dtype.itemsize // 2}")
@@ -252,29 +256,29 @@ def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _integer_distance(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Exact, also where it is more than int64 holds: unsigned arithmetic wraps to it."""
+    """The exact distance, also beyond int64: unsigned arithmetic wraps to it."""
     larger, smaller = np.maximum(ours, theirs), np.minimum(ours, theirs)
-    found: npt.NDArray[np.uint64] = larger.astype(np.uint64) - smaller.astype(np.uint64)
-    return found
+    distance: npt.NDArray[np.uint64] = larger.astype(np.uint64) - smaller.astype(np.uint64)
+    return distance
 
 
 def _relative(distance: npt.NDArray[Any], ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     larger = np.maximum(abs(ours.astype(np.float64)), abs(theirs.astype(np.float64)))
-    found: npt.NDArray[np.float64] = distance / np.where(larger == 0, 1.0, larger)
-    return found
+    relative: npt.NDArray[np.float64] = distance / np.where(larger == 0, 1.0, larger)
+    return relative
 
 
 def _ulps(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """How many steps from one float to the next lie between each two."""
+    """The distance of each pair of floats, in steps from one float to the next."""
     first, second = _ordered(ours), _ordered(theirs)
-    found: npt.NDArray[np.uint64] = np.maximum(first, second) - np.minimum(first, second)
-    return found
+    steps: npt.NDArray[np.uint64] = np.maximum(first, second) - np.minimum(first, second)
+    return steps
 
 
 def _ordered(floats: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Whole numbers in the order of the floats, neighbours one apart: the bits, turned around below zero."""
+    """Integers in the order of the floats, neighbours one apart: the bits, reversed below zero."""
     width = 8 * floats.dtype.itemsize
     bits = floats.view(f"<u{floats.dtype.itemsize}").astype(np.uint64)
     sign = np.uint64(1 << (width - 1))
-    found: npt.NDArray[np.uint64] = np.where(bits & sign != 0, np.uint64((1 << width) - 1) - bits, bits + sign)
-    return found
+    ordered: npt.NDArray[np.uint64] = np.where(bits & sign != 0, np.uint64((1 << width) - 1) - bits, bits + sign)
+    return ordered

@@ -1,9 +1,9 @@
-"""Lay two ledgers of one step side by side: which records belong together, and which values differ from where on.
+"""Align two traces of one step: pair their records, and find from where on each value differs.
 
-Records belong together if they are of the same line (of the line that stands for it, in two versions of the code) and
-come in the same order. Where the two parted, the nearest place where both go on with the same lines is sought.
+Two records are paired if they are of the same line (in two versions of the code: of corresponding lines) and in the
+same order. After the two traces diverge, the nearest item is searched where both continue with the same lines.
 
-A difference that vanishes again, as that of a cache that one side had to fill, leaves no trace at the end.
+A difference that vanishes again, such as that of a cache that one variant had to fill, is not seen at the end.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import attrs
 from replayer.diagnose.explain.source_lines import LineMap, SourceFile
 from replayer.diagnose.explain.step_trace import Record, StepTrace, Values
 
-WINDOW = 4000  # So many records ahead it is looked for where two ledgers meet again.
+WINDOW = 4000  # Records ahead in which two traces are searched for where they meet again.
 
-History = dict[str, list[tuple[int, int | None]]]  # Of a value: before which item it was what.
+History = dict[str, list[tuple[int, int | None]]]  # By value name: digests, each with the item that follows it.
 
-HERE, PARTED, ARGUMENT, HIDDEN = "here", "parted", "argument", "hidden"
+HERE, DIVERGED, ARGUMENT, HIDDEN = "here", "diverged", "argument", "hidden"
 
 
 @attrs.frozen
 class Item:
-    """A place in both ledgers, or in one of them.
+    """A pair of records, or one record without a counterpart.
 
     Attributes:
-        first, second: indices of records; None in the one that did not come here.
+        first, second: indices of records; None in the trace that did not run this line.
     """
 
     first: int | None
@@ -34,13 +34,13 @@ class Item:
 
 @attrs.frozen
 class ValueOrigin:
-    """Where a value began to differ.
+    """The origin of a difference of a value.
 
     Attributes:
-        kind: HERE (the item's line changed it), PARTED (the item is where the two took other ways), ARGUMENT (it was
-            given by the call that the item made), HIDDEN (it differed before the step).
+        kind: HERE (the item's line changed it), DIVERGED (the two took different branches after it), ARGUMENT (the call
+            that the item made passed it), HIDDEN (it differed before the step).
         item: index of the item; -1 if it differed before the step.
-        since: the item after which the value was last looked at, -1 if before the first one; None if that was just before.
+        since: the item after which the value was last read, -1 if before the first item; None if that was just before.
     """
 
     kind: str
@@ -50,19 +50,19 @@ class ValueOrigin:
 
 @attrs.define
 class _Spell:
-    """From where to where a value differed."""
+    """The items during which a value differed."""
 
     origin: ValueOrigin
     end: int | None = None
 
 
 class Alignment:
-    """Two ledgers side by side.
+    """Two traces side by side.
 
     Attributes:
         items: in order.
         line_maps: for each module, from lines of the second version to lines of the first.
-        item_of: indices of items, by indices of the first ledger's records.
+        item_of: indices of items, by indices of the first trace's records.
     """
 
     def __init__(self, first: StepTrace, second: StepTrace) -> None:
@@ -76,7 +76,7 @@ class Alignment:
         self._spells: dict[str, list[_Spell]] = {}
         self._values: tuple[Values, Values] = ({}, {})
         self._history: tuple[History, History] = ({}, {})
-        self._names: dict[str, str] = {}  # From prefixes of the second ledger to those of the first.
+        self._names: dict[str, str] = {}  # From prefixes of the second trace to those of the first.
         self._compare()
 
     def _keys(self, records: list[Record], *, is_second: bool) -> list[tuple[str, str, int]]:
@@ -89,21 +89,21 @@ class Alignment:
             for record in records
         ]
 
-    # --- what is asked
+    # --- queries
 
     def source(self, path: str) -> SourceFile:
         """The source of a file."""
         return self.sources.setdefault(path, SourceFile(path))
 
     def origin(self, name: str, item: int) -> ValueOrigin | None:
-        """Where the difference of a value that there was just before an item ran began; None if it did not differ."""
+        """The origin of the difference that a value had just before an item ran; None if it did not differ."""
         for spell in reversed(self._spells.get(name, [])):
             if spell.origin.item < item:
                 return spell.origin if spell.end is None or spell.end >= item else None
         return None
 
     def final(self) -> dict[str, ValueOrigin]:
-        """The values that differ at the end, and where that began."""
+        """The values that differ at the end, with the origins of the differences."""
         return {name: spells[-1].origin for name, spells in self._spells.items() if spells[-1].end is None}
 
     def changed_at(self, item: int) -> list[str]:
@@ -118,69 +118,72 @@ class Alignment:
         """The values that differed at any time."""
         return list(self._spells)
 
-    def digest_after(self, name: str, item: int, side: int) -> int | None:
-        """The digest of a value after an item, on the first (0) or the second side (1); None where there is none."""
-        found = None
-        for position, digest in self._history[side].get(name, ()):
+    def digest_after(self, name: str, item: int, variant: int) -> int | None:
+        """The digest of a value after an item, in the first (0) or the second variant (1); None if it has none."""
+        latest = None
+        for position, digest in self._history[variant].get(name, ()):
             if position > item + 1:
                 break
-            found = digest
-        return found
+            latest = digest
+        return latest
 
-    def first_digest(self, name: str, side: int) -> int | None:
-        """The digest of a value when it was first seen, on the first (0) or the second side (1); None if it never was."""
-        history = self._history[side].get(name)
+    def first_digest(self, name: str, variant: int) -> int | None:
+        """The digest of a value when first seen, in the first (0) or the second variant (1); None if it never was."""
+        history = self._history[variant].get(name)
         return history[0][1] if history else None
 
-    # --- inside
+    # --- comparing
 
     def _compare(self) -> None:
-        parted, touched = -1, set[str]()
+        last_pair, touched = -1, set[str]()
         for index, item in enumerate(self.items):
             if item.first is not None and item.second is not None:
                 first, second = self.first.records[item.first], self.second.records[item.second]
                 self._pair(first, second)
                 names = self._apply(0, first.before, index) | self._apply(1, second.before, index)
-                given = (
+                passed = (
                     ValueOrigin(ARGUMENT, self.item_of[first.parent]) if first.parent >= 0 else ValueOrigin(HIDDEN, -1)
                 )
                 for name in sorted(names):
-                    self._mark(name, index, given if name.startswith("f") else ValueOrigin(HIDDEN, -1))
+                    self._mark(name, index, passed if name.startswith("f") else ValueOrigin(HIDDEN, -1))
                 for name in sorted(touched):
-                    self._mark(name, index, ValueOrigin(PARTED, parted))
+                    self._mark(name, index, ValueOrigin(DIVERGED, last_pair))
                 touched = set()
                 for name in sorted(self._apply(0, first.after, index + 1) | self._apply(1, second.after, index + 1)):
-                    self._mark(name, index + 1, ValueOrigin(HERE, index, self._last_look(first, name)))
-                parted = index
+                    self._mark(name, index + 1, ValueOrigin(HERE, index, self._last_read(first, name)))
+                last_pair = index
             else:
-                for side, place in enumerate((item.first, item.second)):
-                    if place is not None:
-                        record = (self.first, self.second)[side].records[place]
-                        touched |= self._apply(side, record.before, index) | self._apply(side, record.after, index)
+                for variant, number in enumerate((item.first, item.second)):
+                    if number is not None:
+                        record = (self.first, self.second)[variant].records[number]
+                        touched |= self._apply(variant, record.before, index)
+                        touched |= self._apply(variant, record.after, index)
         for name in sorted(touched):
-            self._mark(name, len(self.items), ValueOrigin(PARTED, parted))
+            self._mark(name, len(self.items), ValueOrigin(DIVERGED, last_pair))
 
-    def _last_look(self, record: Record, name: str) -> int | None:
-        """See Origin.since. A value that was large before the step began was looked at then, before any record."""
-        last_look = record.late.get(name)
-        return self.item_of.get(last_look, -1) if last_look is not None else None
+    def _last_read(self, record: Record, name: str) -> int | None:
+        """See ValueOrigin.since. A value that was large before the step began was read then, before any record."""
+        last_read = record.late.get(name)
+        return self.item_of.get(last_read, -1) if last_read is not None else None
 
     def _pair(self, first: Record, second: Record) -> None:
         self._names[f"f{second.frame}"] = f"f{first.frame}"
         if first.owner >= 0 and second.owner >= 0:
             self._names[f"o{second.owner}"] = f"o{first.owner}"
 
-    def _apply(self, side: int, values: Values, index: int) -> set[str]:
-        """Take what a record says about values; return their names, as the first ledger calls them."""
-        known = self._values[side]
+    def _apply(self, variant: int, values: Values, index: int) -> set[str]:
+        """Note the values of a record; return their names as in the first trace."""
+        current = self._values[variant]
         names = set()
         for own, digest in values.items():
             prefix, colon, rest = own.partition(":")
             name = (
-                own if side == 0 or prefix[0] not in "fo" else f"{self._names.get(prefix, f'{prefix}?')}{colon}{rest}"
+                own
+                if variant == 0 or prefix[0] not in "fo"
+                else f"{self._names.get(prefix, f'{prefix}?')}{colon}{rest}"
             )
-            known[name] = digest
-            self._history[side].setdefault(name, []).append((index, digest))
+            current[name] = digest
+            self._history[variant].setdefault(name, []).append((index, digest))
             names.add(name)
         return names
 
@@ -199,9 +202,9 @@ class Alignment:
 
 def _map_lines(first: StepTrace, second: StepTrace) -> dict[str, LineMap]:
     paths: dict[str, list[str | None]] = {}
-    for side, trace in enumerate((first, second)):
+    for variant, trace in enumerate((first, second)):
         for record in trace.records:
-            paths.setdefault(record.module, [None, None])[side] = record.path
+            paths.setdefault(record.module, [None, None])[variant] = record.path
     return {
         module: LineMap(SourceFile(pair[0] or pair[1] or ""), SourceFile(pair[1] or pair[0] or ""))
         for module, pair in paths.items()
@@ -220,25 +223,25 @@ def _align(first: list[Key], second: list[Key]) -> list[Item]:
             i, j = i + 1, j + 1
             continue
         skipped = _meeting(first, second, i, j)
-        items += [Item(place, None) for place in range(i, i + skipped[0])]
-        items += [Item(None, place) for place in range(j, j + skipped[1])]
+        items += [Item(number, None) for number in range(i, i + skipped[0])]
+        items += [Item(None, number) for number in range(j, j + skipped[1])]
         i, j = i + skipped[0], j + skipped[1]
-    items += [Item(place, None) for place in range(i, len(first))]
-    items += [Item(None, place) for place in range(j, len(second))]
+    items += [Item(number, None) for number in range(i, len(first))]
+    items += [Item(None, number) for number in range(j, len(second))]
     return items
 
 
 def _meeting(first: list[Key], second: list[Key], i: int, j: int) -> tuple[int, int]:
-    """How many records of each to leave out so that both go on with the same line, and with the same one after it."""
-    places: dict[Key, list[int]] = {}
-    for place in range(j, min(len(second), j + WINDOW)):
-        places.setdefault(second[place], []).append(place - j)
+    """The numbers of records to skip in each trace: then both continue with the same line, and the same one after."""
+    positions: dict[Key, list[int]] = {}
+    for number in range(j, min(len(second), j + WINDOW)):
+        positions.setdefault(second[number], []).append(number - j)
     best = (len(first) - i, len(second) - j)
     best_sum = sum(best)
     for left in range(min(len(first) - i, WINDOW)):
         if left >= best_sum:
             break
-        for right in places.get(first[i + left], ()):
+        for right in positions.get(first[i + left], ()):
             if left + right >= best_sum:
                 break
             if first[i + left + 1 : i + left + 2] == second[j + right + 1 : j + right + 2]:

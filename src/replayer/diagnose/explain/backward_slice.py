@@ -1,8 +1,9 @@
-"""Name the operation and the line at which two runs of one step parted, from their ledgers side by side.
+"""Find the operation and the line at which two runs of one step diverge, from their aligned traces.
 
-The way goes backwards: from the first line after which a field of the state differs to the end, over what that line
-reads and where that began to differ, until a line is reached whose own operation gave other results from the same
-inputs, that was edited, that took another way, or that reads something kept outside of the state.
+The search goes backwards. It starts at the first line after which a field of the state differs up to the end, and
+continues with the values that this line reads and the lines where those began to differ. It ends at a line whose own
+operation gave different results from the same inputs, that was edited, after which the two took different branches, or
+that reads hidden state.
 """
 
 from __future__ import annotations
@@ -12,28 +13,28 @@ from collections.abc import Iterator
 import attrs
 
 from replayer.desync.ulps import compare_elements
-from replayer.diagnose.explain.align import HIDDEN, PARTED, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record
 
-WAY_MAX = 50  # Lines back; a longer way is told up to there.
+PATH_LINES_MAX = 50  # A longer path back is shown up to there.
 
 
 def find_cause(alignment: Alignment) -> Cause | None:
-    """The cause of what differs at the end of a step; None if no line of the user's is known to have a part in it."""
-    start = _start(alignment) or _parting(alignment)
+    """The cause of the difference at the end of a step; None if no line of the user's code is known to take part."""
+    start = _start(alignment) or _divergence(alignment)
     if start is None:
         return None
     name, origin = start
-    return _Finder(alignment).find(name, origin)
+    return _BackwardSearch(alignment).find(name, origin)
 
 
 def _start(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
-    """The value whose way is gone back: of the fields that differ at the end, the one that began to first."""
+    """The value to start from: of the fields that differ at the end, the one that began to differ first."""
     final = alignment.final()
     fields = {name: origin for name, origin in final.items() if name.startswith("s:")}
-    # A simulation that saves its state has no field to look at before the step is over: what it holds counts.
+    # A simulation that saves its state has no fields before the step is over: the values that it holds count.
     kept = {name: origin for name, origin in final.items() if name[0] in "ocg" and origin.kind != HIDDEN}
     chosen = fields or kept
     if not chosen:
@@ -41,34 +42,34 @@ def _start(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
     return min(chosen.items(), key=lambda entry: (entry[1].item, entry[0]))
 
 
-def _parting(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
-    """Where the two first went other ways for good, as when one of them raised something."""
+def _divergence(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
+    """The last common item if the two never met again, for example because one of them raised an exception."""
     last = alignment.items[-1] if alignment.items else None
     if last is None or (last.first is not None and last.second is not None):
         return None
     both = [index for index, item in enumerate(alignment.items) if item.first is not None and item.second is not None]
-    return ("", ValueOrigin(PARTED, both[-1])) if both else None
+    return ("", ValueOrigin(DIVERGED, both[-1])) if both else None
 
 
-class _Finder:
+class _BackwardSearch:
     def __init__(self, alignment: Alignment) -> None:
         self._alignment = alignment
         self._items = alignment.items
-        self._way: list[tuple[SourceLocation, str]] = []
+        self._path: list[tuple[SourceLocation, str]] = []
 
     def find(self, name: str, origin: ValueOrigin) -> Cause | None:
-        """Go back from a value and where it began to differ."""
+        """Search back from a value and the origin of its difference."""
         seen: set[int] = set()
         while True:
             if origin.item < 0:
-                return None  # The two went other ways from their very first line on, or nothing was heard of.
+                return None  # The two diverged before their first common line, or no line was traced.
             item = origin.item
-            self._way.insert(0, (self._place(item), self._shown(name, item)))
+            self._path.insert(0, (self._place(item), self._shown(name, item)))
             seen.add(item)
             parents = self._parents(item) + self._since(origin)
             outside = [parent for parent, where in parents if where.kind == HIDDEN]
             earlier = [(parent, where) for parent, where in parents if where.kind != HIDDEN and where.item not in seen]
-            if earlier and len(seen) < WAY_MAX:
+            if earlier and len(seen) < PATH_LINES_MAX:
                 name, origin = min(earlier, key=lambda entry: (entry[1].item, entry[0]))
                 continue
             return self._cause(item, name, origin, outside)
@@ -76,21 +77,21 @@ class _Finder:
     # --- going back
 
     def _parents(self, item: int) -> list[tuple[str, ValueOrigin]]:
-        """What an item reads that differs already, and where that began."""
-        found = []
+        """The values that an item reads and that differ already, with the origins of their differences."""
+        origins = []
         record = self._record(item)
         for name in self._reads(item):
             origin = self._alignment.origin(name, item)
             if origin is not None:
-                found.append((name, origin))
+                origins.append((name, origin))
         if record.kind == RESUME or self._group(item) != [item]:
-            found += self._returned(item)
-            if not [one for one in found if one[1].kind != HIDDEN]:
-                found += self._inside(item)
-        return found
+            origins += self._returned(item)
+            if not [entry for entry in origins if entry[1].kind != HIDDEN]:
+                origins += self._inside(item)
+        return origins
 
     def _since(self, origin: ValueOrigin) -> list[tuple[str, ValueOrigin]]:
-        """For a large value, which is not looked at after each line: where anything began to differ since it was."""
+        """For a large value, which is not read after each line: the first difference since its last reading."""
         for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
             changed = self._alignment.changed_at(place)
             if changed:
@@ -125,16 +126,16 @@ class _Finder:
         ]
 
     def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
-        """Returns from functions that the item's line called, if they gave other values."""
-        found = []
+        """Returns from functions that the item's line called, if they returned different values."""
+        returns = []
         for place in self._below(item):
             record = self._record(place)
             if record.kind == RETURN and self._alignment.origin(f"f{record.frame}:return", place + 1) is not None:
-                found.append((f"f{record.frame}:return", ValueOrigin("here", place)))
-        return found
+                returns.append((f"f{record.frame}:return", ValueOrigin("here", place)))
+        return returns
 
     def _inside(self, item: int) -> list[tuple[str, ValueOrigin]]:
-        """The first place inside of the calls that the line made where something began to differ."""
+        """The first item inside the calls that the line made where a value began to differ."""
         for place in self._below(item):
             changed = self._alignment.changed_at(place)
             if changed:
@@ -142,7 +143,7 @@ class _Finder:
         return []
 
     def _below(self, item: int) -> list[int]:
-        """Items, in both ledgers, of the calls that the item's statement made before it."""
+        """Items, in both traces, of the calls that the item's statement made before it."""
         group = self._group(item)
         return [
             place
@@ -151,12 +152,12 @@ class _Finder:
         ]
 
     def _group(self, item: int) -> list[int]:
-        """The items of one statement that runs: its lines, and what is left of them after a call."""
+        """The items of one running statement: its lines, and the rest of a line after a call."""
         record, statement = self._record(item), self._statement(item)
         group = [item]
         for place in range(item - 1, -1, -1):
-            here = self._items[place]
-            if here.first is None or here.second is None:
+            pair = self._items[place]
+            if pair.first is None or pair.second is None:
                 continue
             other = self._record(place)
             if other.frame != record.frame:
@@ -172,12 +173,12 @@ class _Finder:
             group.insert(0, place)
         return group
 
-    # --- telling
+    # --- the result
 
     def _cause(self, item: int, name: str, origin: ValueOrigin, outside: list[str]) -> Cause:
         place, other = self._place(item), self._other_place(item)
         operation = self._operation(item)
-        only = self._only_in_one(item) if origin.kind == PARTED else None
+        only = self._only_in_one(item) if origin.kind == DIVERGED else None
         kind = "line"
         value = self._value(name, item)
         if operation is not None and operation[0].inputs == operation[1].inputs and other is None:
@@ -192,7 +193,7 @@ class _Finder:
             edited = self._edited_definition(item, outside)
             if edited is not None:
                 kind, (place, other) = "edited", edited
-        elif origin.kind == PARTED:
+        elif origin.kind == DIVERGED:
             kind = "branch"
         statement = self._statement(item)
         return Cause(
@@ -202,24 +203,24 @@ class _Finder:
             operation[0].name if operation is not None else None,
             statement.calls if statement is not None else (),
             value,
-            [found for found in (self._outside_value(one, item) for one in outside) if found is not None],
-            self._way,
+            [value for value in (self._outside_value(name, item) for name in outside) if value is not None],
+            self._path,
         )
 
     def _operation(self, item: int) -> tuple[Operation, Operation] | None:
-        """The first operations of a statement that gave other results: from the same inputs, if there are such."""
+        """The first operation of a statement, in both traces, that gave different results from the same inputs."""
         group = self._group(item)
-        sides = [
+        by_variant = [
             [
                 operation
                 for operation in trace.operations
-                if operation.record in {getattr(self._items[place], side) for place in group}
+                if operation.record in {getattr(self._items[place], name) for place in group}
             ]
-            for trace, side in ((self._alignment.first, "first"), (self._alignment.second, "second"))
+            for trace, name in ((self._alignment.first, "first"), (self._alignment.second, "second"))
         ]
         pairs = [
             pair
-            for pair in zip(*sides, strict=False)
+            for pair in zip(*by_variant, strict=False)
             if pair[0].name == pair[1].name and pair[0].outputs != pair[1].outputs
         ]
         return next((pair for pair in pairs if pair[0].inputs == pair[1].inputs), None)
@@ -232,21 +233,20 @@ class _Finder:
         return None
 
     def _only_in_one(self, item: int) -> tuple[SourceLocation, SourceLocation | None] | None:
-        """The line that only one version of the code has, if that is where the two went other ways."""
+        """The line that only one version of the code has, if the two diverged at it."""
         for following in self._items[item + 1 : item + 3]:
-            for side, number in (("first", following.first), ("second", following.second)):
+            for version, number in (("first", following.first), ("second", following.second)):
                 if number is None or (following.first is not None and following.second is not None):
                     continue
-                record = (self._alignment.first if side == "first" else self._alignment.second).records[number]
+                record = (self._alignment.first if version == "first" else self._alignment.second).records[number]
                 lines = self._alignment.line_maps[record.module]
-                is_new = lines.to_first(record.line) < 0 if side == "second" else not lines.has_first(record.line)
+                is_new = lines.to_first(record.line) < 0 if version == "second" else not lines.has_first(record.line)
                 if is_new:
-                    found = self._place_of(record)
-                    return found, None
+                    return self._place_of(record), None
         return None
 
     def _edited_definition(self, item: int, outside: list[str]) -> tuple[SourceLocation, SourceLocation] | None:
-        """Where the two versions of the code give something outside of the state another value."""
+        """The lines where the two versions of the code give hidden state different values."""
         record = self._record(item)
         lines = self._alignment.line_maps[record.module]
         first = self._alignment.source(record.path)
@@ -254,8 +254,8 @@ class _Finder:
         second = self._alignment.source(second_path)
         for name in outside:
             word = name.rpartition(":")[2]
-            for said in (word, f"self.{word}"):
-                for line in second.definitions.get(said, ()):
+            for target in (word, f"self.{word}"):
+                for line in second.definitions.get(target, ()):
                     if line in lines.edited:
                         mapped = lines.to_first(line)
                         return (
@@ -265,50 +265,50 @@ class _Finder:
         return None
 
     def _other_place(self, item: int) -> SourceLocation | None:
-        """The line of the second version, if it is another one than that of the first."""
-        here = self._items[item]
-        if here.second is None:
+        """The line of the second version, if it differs from that of the first."""
+        pair = self._items[item]
+        if pair.second is None:
             return None
-        first, second = self._record(item), self._alignment.second.records[here.second]
+        first, second = self._record(item), self._alignment.second.records[pair.second]
         lines = self._alignment.line_maps[first.module]
         statement = self._alignment.source(second.path).statement(second.line)
         spread = range(statement.first_line, statement.last_line + 1) if statement is not None else [second.line]
         return self._place_of(second) if any(line in lines.edited for line in spread) else None
 
     def _value(self, name: str, item: int) -> DifferingValue | None:
-        """A value that an item changed, or as it was there."""
+        """A value after an item, if it differs."""
         digests = []
-        for side, trace in enumerate((self._alignment.first, self._alignment.second)):
-            digests.append(self._alignment.digest_after(name, item, side))
+        for variant, trace in enumerate((self._alignment.first, self._alignment.second)):
+            digests.append(self._alignment.digest_after(name, item, variant))
             if digests[-1] is not None and digests[-1] not in trace.texts:
                 return None
         return self._value_of(self._shown(name, item), *digests) if digests[0] != digests[1] else None
 
     def _outside_value(self, name: str, item: int) -> DifferingValue | None:
-        """What the step found outside of the state; as it was at an item, if it did not differ yet when first seen."""
-        first, second = (self._alignment.first_digest(name, side) for side in (0, 1))
-        known = first in self._alignment.first.texts and second in self._alignment.second.texts
-        if known and first != second:
+        """Hidden state as it was first read; as it was at an item, if it did not differ at the first reading."""
+        first, second = (self._alignment.first_digest(name, variant) for variant in (0, 1))
+        has_texts = first in self._alignment.first.texts and second in self._alignment.second.texts
+        if has_texts and first != second:
             return self._value_of(self._shown(name, item), first, second)
         return self._value(name, item)
 
     def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:
         traces = (self._alignment.first, self._alignment.second)
         texts = [
-            trace.texts.get(digest, "?") if digest is not None else "not there"
+            trace.texts.get(digest, "?") if digest is not None else "absent"
             for trace, digest in zip(traces, (first, second), strict=True)
         ]
         arrays = [trace.arrays.get(digest or 0) for trace, digest in zip(traces, (first, second), strict=True)]
         elements = compare_elements(arrays[0], arrays[1]) if arrays[0] is not None and arrays[1] is not None else None
         return DifferingValue(name, texts[0], texts[1], elements)
 
-    # --- small things
+    # --- lookups
 
     def _record(self, item: int) -> Record:
-        here: Item = self._items[item]
-        if here.first is not None:
-            return self._alignment.first.records[here.first]
-        return self._alignment.second.records[here.second or 0]
+        pair: Item = self._items[item]
+        if pair.first is not None:
+            return self._alignment.first.records[pair.first]
+        return self._alignment.second.records[pair.second or 0]
 
     def _statement(self, item: int) -> Statement | None:
         record = self._record(item)
@@ -316,11 +316,11 @@ class _Finder:
 
     def _statements(self, item: int) -> list[Statement]:
         """The statement of an item, in both versions."""
-        here, found = self._items[item], [self._statement(item)]
-        if here.first is not None and here.second is not None:
-            second = self._alignment.second.records[here.second]
-            found.append(self._alignment.source(second.path).statement(second.line))
-        return [statement for statement in found if statement is not None]
+        pair, statements = self._items[item], [self._statement(item)]
+        if pair.first is not None and pair.second is not None:
+            second = self._alignment.second.records[pair.second]
+            statements.append(self._alignment.source(second.path).statement(second.line))
+        return [statement for statement in statements if statement is not None]
 
     def _place(self, item: int) -> SourceLocation:
         return self._place_of(self._record(item))
@@ -332,10 +332,10 @@ class _Finder:
         return SourceLocation(record.path, line, record.function, source.statement_text(record.line))
 
     def _shown(self, name: str, item: int) -> str:
-        """A value's name as people say it."""
+        """A value's name for people."""
         prefix, _, rest = name.partition(":")
         if not name:
-            return "the way on"
+            return "the branch taken"
         if prefix == "s":
             return f"field {rest}"
         if prefix.startswith("o"):
@@ -344,4 +344,4 @@ class _Finder:
             return f"{prefix[1:]}.{rest}"
         if prefix == "g":
             return rest.replace(":", ".")
-        return f"what {self._record(item).function} returns" if rest == "return" else rest
+        return f"the result of {self._record(item).function}" if rest == "return" else rest

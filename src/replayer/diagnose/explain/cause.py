@@ -1,4 +1,4 @@
-"""Say where two runs of one step parted: the data that backward_slice.py finds and the command shows."""
+"""The cause of a divergence, as data: backward_slice.py finds it, and the command prints it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SourceLocation:
     """One line of source.
 
     Attributes:
-        path, line, function: where.
+        path, line, function: of the source.
         text: the statement, in one line.
     """
 
@@ -34,9 +34,9 @@ class DifferingValue:
     """A value that differs.
 
     Attributes:
-        name: as people say it: the field energy, growth, self.count.
-        first, second: what it is on both sides, in words.
-        elements: where it differs; None if it was not kept or is no array of numbers of one shape.
+        name: for people: the field energy, growth, self.count.
+        first, second: its text in both variants.
+        elements: the elements that differ; None if it was not kept or is not an array of numbers of one shape.
     """
 
     name: str
@@ -47,19 +47,19 @@ class DifferingValue:
 
 @attrs.frozen
 class Cause:
-    """Where two runs of one step parted.
+    """The line at which two runs of one step diverge.
 
     Attributes:
-        kind: "operation" (same inputs, other results), "edited" (the line is another one in the other version),
-            "outside" (it reads something outside of the state that differed before the step), "branch" (the two went
-            other ways after it) or "line" (it gave other values from what it reads).
+        kind: "operation" (same inputs, different results), "edited" (the line differs in the other version),
+            "outside" (it reads hidden state that differed before the step), "branch" (the two took different branches
+            after it) or "line" (it gave different values from the values that it reads).
         place: of the line.
-        other_place: of the line in the other version; None if there is none, or it is the same.
+        other_place: of the line in the other version; None if it has none, or the same.
         operation: for example np.exp; None if none is known.
-        calls: what the line calls, as written.
-        value: what differs first; None if nothing was kept.
-        outside: what it reads of that which differed before the step.
-        way: the lines from here to the state, and what each changed, the last one in the state.
+        calls: the functions that the line calls, as written.
+        value: the first value that differs; None if it was not kept.
+        outside: the hidden state that the line reads and that differed before the step.
+        way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
     kind: str

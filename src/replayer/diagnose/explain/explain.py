@@ -1,7 +1,7 @@
-"""Explain a desync: run the one bad tick again on two variants that give different states, and say where they part.
+"""Explain a desync: run the bad tick again on two variants that give different states, and find where they diverge.
 
-The variants are tried in order, until two of them differ: the present environment against the one that was asked for,
-or that was recorded; other processes and hash seeds; instances that ran from an earlier keyframe.
+The variants are tried in order until two of them differ: the present environment against the requested or the recorded
+one, then different processes and hash seeds, then instances that ran from an earlier keyframe.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from sim.kernel.state import Snapshot
 
 @attrs.frozen(eq=False)
 class DifferingField:
-    """A field that the two variants gave other values.
+    """A field in which the two variants differ.
 
     Attributes:
         name: of the field.
-        elements: where it differs; None if its size does.
+        elements: the elements that differ; None if its size differs.
     """
 
     name: str
@@ -47,20 +47,20 @@ class DifferingField:
 
 @attrs.frozen(eq=False)
 class Explanation:
-    """What is known of one bad tick.
+    """The explanation of one bad tick.
 
     Attributes:
-        tick: which; None if every variant verifies the whole tape.
+        tick: the bad tick; None if every variant verifies the complete tape.
         recorded_hash: of the tick, on the tape.
-        variants: all that were run.
-        pair: the two that are compared; None if all gave the same.
-        fields: those in which the two differ, in the arena's order.
-        cause: where they part; None if that is not known.
-        known_fields: where no variant gives the recorded state: what differs at the next recorded keyframe.
+        variants: all outcomes.
+        pair: the two that are compared; None if all gave the same state.
+        fields: the fields in which the two differ, in the arena's order.
+        cause: the line at which they diverge; None if it is not known.
+        known_fields: if no variant gives the recorded state: the differences at the next recorded keyframe.
         known_tick: the tick of that keyframe; None if there is none.
-        writers: lines that write the fields that differ in this tick, in their order; if the tape does not say which
-            do, those that differ at the next recorded keyframe; all that write the state, if none do there.
-        notes: what else must be said, a sentence each.
+        writers: the lines that write the fields that differ at this tick, in their order. If the tape does not name
+            those: the fields that differ at the next recorded keyframe. If none differ there: all fields.
+        notes: further remarks, a sentence each.
         place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
     """
@@ -80,7 +80,7 @@ class Explanation:
 
     @property
     def agrees(self) -> bool:
-        """Every variant gives what was recorded."""
+        """True if every variant gives the recorded state."""
         return self.tick is None or (self.pair is None and all(map(self.is_recorded, self._run)))
 
     @property
@@ -88,11 +88,11 @@ class Explanation:
         return [outcome for outcome in self.variants if outcome.step is not None]
 
     def is_recorded(self, outcome: VariantOutcome) -> bool:
-        """Whether a variant gives the recorded state."""
+        """Return True if a variant gives the recorded state."""
         return outcome.result == (self.recorded_hash, None)
 
 
-Progress = Callable[[float], None]  # How far the search for the bad tick is, from 0 to 1.
+Progress = Callable[[float], None]  # The progress of the search for the bad tick, from 0 to 1.
 
 
 def explain_tape(
@@ -106,11 +106,11 @@ def explain_tape(
     code: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Explanation:
-    """Explain a tick of a tape: the one that is given, or that of a finding; else the first divergent tick is searched.
+    """Explain a tick of a tape: the given one, or that of a finding; by default, search the first divergent tick.
 
-    finding: what verify_tape has found on this tape; nothing that it verified is verified again.
-    sim: module:factory, which other processes can import; factory: what that names, or None for a registered world.
-    environment, code: the other variant; what differs from the recorded environment by default.
+    finding: from verify_tape on this tape; ticks that it verified are not verified again.
+    sim: module:factory, which other processes can import; factory: the object that it names, or None for a registered
+    world. environment, code: the other variant; by default the recorded environment, where it differs.
 
     Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the
     tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
@@ -134,7 +134,9 @@ def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
     if tick not in (None, finding.tick):
         raise ValueError(f"expected a finding of tick {tick}, got one of tick {finding.tick}")
     if tape.state_hash(finding.tick) != finding.expected_hash:
-        raise ValueError(f"the finding is of a different tape: {tape.path} has another hash at tick {finding.tick:,}")
+        raise ValueError(
+            f"the finding is of a different tape: {tape.path} has a different hash at tick {finding.tick:,}"
+        )
 
 
 def _explain_first(case: _Case, progress: Progress) -> Explanation:
@@ -149,36 +151,36 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         if not explanation.agrees:
             return explanation
         rest = [case.now, *rest]  # This process diverges, and its own variant does not: by its hash seed, or by chance.
-    tick, found = _find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
+    tick, skipped = _find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
     if tick is not None:
-        return case.explain(tick, problems=found)
+        return case.explain(tick, problems=skipped)
     if explanation is not None:
-        note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no side"
+        note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no variant"
         return attrs.evolve(explanation, notes=[*explanation.notes, note])
-    is_whole = report.ok and report.status == "intact" and not found
-    return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_whole else report)
+    is_complete = report.ok and report.status == "intact" and not skipped
+    return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_complete else report)
 
 
 def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> VerificationReport:
     """Verify the tape in this process, which is the present variant. Raises VariantFailedError."""
     try:
         return verify_tape(case.tape.path, case.factory, progress=progress)
-    except (SimulationFailedError, RuntimeError) as error:  # RuntimeError: a process of its own died in the step.
+    except (SimulationFailedError, RuntimeError) as error:  # RuntimeError: a separate process died in the step.
         raise VariantFailedError(" ".join(str(error).split())) from error
 
 
 def _unverified(report: VerificationReport) -> list[str]:
     """Why ticks before the first divergent one could not be verified."""
-    lost = [f"{tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached]
-    return [*map(str, report.problems), *lost]
+    unreached = [f"{tick_range(ticks.first_tick, ticks.last_tick)}: {ticks.why}" for ticks in report.unreached]
+    return [*map(str, report.problems), *unreached]
 
 
 @attrs.frozen(eq=False)
 class _Case:
-    """What is explained, and by which variants.
+    """The tape to explain, and the variants to run.
 
     Attributes:
-        asked: whether the other variants are those that the caller named.
+        asked: True if the caller named the other variants.
     """
 
     tape: Tape
@@ -202,9 +204,9 @@ class _Case:
         outcomes, pair = _find_pair(
             self.runner, stages(tape, self.now, self.others, tick), tick, before, recorded_hash, asked=self.asked
         )
-        told = pair if pair is not None else outcomes
-        notes = [*self.notes, *(f"before this tick some could not be verified: {problem}" for problem in problems)]
-        notes += [one.step.note for one in told if one.step is not None and one.step.note is not None]
+        shown = pair if pair is not None else outcomes
+        notes = [*self.notes, *(f"some ticks before this one could not be verified: {problem}" for problem in problems)]
+        notes += [one.step.note for one in shown if one.step is not None and one.step.note is not None]
         notes += [f"{one.variant.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
         notes = list(dict.fromkeys(notes))
         if pair is not None:
@@ -213,52 +215,52 @@ class _Case:
         return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
 
 
-def _find_tick(runner: VariantRunner, tried: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
-    """The first tick that is bad on any variant, in the order of the variants; why others could not be verified."""
+def _find_tick(runner: VariantRunner, variants: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
+    """The first bad tick on any variant, in the order of the variants, and why ticks could not be verified."""
     problems: list[str] = []
-    for number, variant in enumerate(tried):
-        found = runner.search(variant, lambda done, number=number: progress((number + done) / len(tried)))  # type: ignore[misc]
-        if found.first_bad is not None:
-            return found.first_bad, found.problems
-        problems += found.problems
+    for number, variant in enumerate(variants):
+        result = runner.search(variant, lambda done, number=number: progress((number + done) / len(variants)))  # type: ignore[misc]
+        if result.first_bad is not None:
+            return result.first_bad, result.problems
+        problems += result.problems
     return None, problems
 
 
 def _state_before(
     tape: Tape, factory: Factory | None, runner: VariantRunner, variants: list[Variant], tick: int
 ) -> Snapshot:
-    """The state at tick - 1, with the recorded hash: made here, or else on one of the variants."""
+    """The state at tick - 1, with the recorded hash: made in this process, or else on one of the variants."""
     cursor = Cursor(tape, make_simulation(tape, factory))
     try:
         cursor.seek(tick - 1)
         return cursor.state.snapshot()
     except MismatchError:
         for variant in (*variants, *(seeded(seed) for seed in SEEDS)):
-            found = runner.state(variant, tick - 1)
-            if found is not None:
-                return found
+            snapshot = runner.state(variant, tick - 1)
+            if snapshot is not None:
+                return snapshot
     raise VariantFailedError(
-        f"tick {tick:,}: the state before it is not the recorded one either, on any side: an earlier tick is the "
-        "first bad one (without --tick it is looked for)"
+        f"tick {tick:,}: no variant gives the recorded state of the tick before it: an earlier tick is the first bad "
+        "one; omit --tick to search for it"
     )
 
 
 def _find_pair(
     runner: VariantRunner, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
 ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
-    """Run variants until two differ, the recorded one among them if possible; asked: or until the first are right."""
+    """Run variants until two differ, one of them as recorded if possible; asked: or until the first ones all agree."""
     outcomes: list[VariantOutcome] = []
     chosen = None
     for variants, starts in stages:
         outcomes += runner.trace(variants, tick, before, starts)
         chosen = choose_pair(outcomes, recorded_hash)
-        asked_and_right = asked and all(one.result == (recorded_hash, None) for one in outcomes)
-        if chosen is not None or asked_and_right:
+        asked_and_recorded = asked and all(one.result == (recorded_hash, None) for one in outcomes)
+        if chosen is not None or asked_and_recorded:
             break
     return outcomes, chosen
 
 
-# --- what is said of them
+# --- explanations
 
 
 def _explained(
@@ -274,8 +276,8 @@ def _explained(
     fields = []
     if first.state is not None and second.state is not None:
         for name in dict.fromkeys([*first.state, *second.state]):
-            both = [state[name] if name in state.layout.slots else None for state in (first.state, second.state)]
-            elements = compare_elements(both[0], both[1]) if both[0] is not None and both[1] is not None else None
+            left, right = (state[name] if name in state.layout.slots else None for state in (first.state, second.state))
+            elements = compare_elements(left, right) if left is not None and right is not None else None
             if elements is None or elements.count:
                 fields.append(DifferingField(name, elements))
     alignment = Alignment(first.trace, second.trace)
@@ -286,7 +288,7 @@ def _explained(
 
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:
-    """All variants agree, and not with the tape: what the tape itself tells, and which lines have to do with that."""
+    """All variants agree, but not with the tape: add the known differences, and the lines that write these fields."""
     present = next(outcome for outcome in explanation.variants if outcome.step is not None)
     assert present.step is not None
     assert explanation.tick is not None
@@ -302,17 +304,20 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
             fields, known_tick = finding.differences, finding.compared_tick
             notes += [finding.note] if finding.note is not None else []
         except RecordingError as error:
-            notes.append(f"what the next keyframe tells cannot be had: {error}")
+            notes.append(f"the next keyframe cannot be compared: {error}")
     names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
     writers: dict[SourceLocation, list[str]] = {}
     for record in present.step.trace.records:
         written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
         if written:
             line = SourceLocation(record.path, record.line, record.function, "")
-            kept = writers.setdefault(line, [])
-            kept += [name[2:] for name in written if name[2:] not in kept]
+            fields_of_line = writers.setdefault(line, [])
+            fields_of_line += [name[2:] for name in written if name[2:] not in fields_of_line]
     sources = {line.path: SourceFile(line.path) for line in writers}
-    told = [
-        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), kept) for line, kept in writers.items()
+    shown = [
+        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), fields_of_line)
+        for line, fields_of_line in writers.items()
     ]
-    return attrs.evolve(explanation, known_fields=fields, known_tick=known_tick, writers=told, notes=notes, place=place)
+    return attrs.evolve(
+        explanation, known_fields=fields, known_tick=known_tick, writers=shown, notes=notes, place=place
+    )

@@ -1,7 +1,7 @@
-"""Hear of each line that runs: by sys.monitoring where Python has it (3.12), by sys.settrace where it does not.
+"""Receive an event for each line that runs: by sys.monitoring from Python 3.12 on, by sys.settrace before.
 
-Only code that is the user's is heard: not Python's own, not what is installed beside it, not this library's, unless
-the simulation itself comes from there.
+Only the user's code gives events: not Python's own, not installed packages, not this library, unless the simulation
+itself comes from there.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import recorder
 import sim.kernel
 from sim.kernel.simulation import ArenaOfSaved, Simulation
 
-_TOOLS = (3, 4, 2, 5, 1, 0)  # sys.monitoring has six places for tools; 3 and 4 belong to nobody.
+_TOOLS = (3, 4, 2, 5, 1, 0)  # sys.monitoring has six tool ids; 3 and 4 are not reserved.
 
 
 class Listener(Protocol):
-    """Who hears of lines and returns."""
+    """A receiver of lines and returns."""
 
     def line(self, frame: FrameType) -> None:
         """The line that frame stands at is about to run."""
@@ -33,26 +33,26 @@ class Listener(Protocol):
 
 
 class OwnCode:
-    """Tells the user's files from others."""
+    """Separates the user's files from others."""
 
     def __init__(self, simulation: Simulation) -> None:
         paths = sysconfig.get_paths()
         others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-        replayer = Path(__file__).parents[2]  # Not imported: the package's names lead to every room above this one.
-        ours = [str(Path(package.__file__ or "").parent) for package in (recorder, sim.kernel)] + [str(replayer)]
-        self._others = tuple(f"{folder}/" for folder in [*others, *ours])
+        replayer = Path(__file__).parents[2]  # Not imported: the package's names lead to every layer above this one.
+        library = [str(Path(package.__file__ or "").parent) for package in (recorder, sim.kernel)] + [str(replayer)]
+        self._others = tuple(f"{folder}/" for folder in [*others, *library])
         inner = simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation
         self._own = _root_of(type(inner).__module__)
-        self._known: dict[str, bool] = {}
+        self._decided: dict[str, bool] = {}
 
     def __call__(self, path: str) -> bool:
-        """Whether the file is the user's."""
-        known = self._known.get(path)
-        if known is None:
-            known = self._known[path] = self._look(path)
-        return known
+        """Return True if the file is the user's."""
+        decided = self._decided.get(path)
+        if decided is None:
+            decided = self._decided[path] = self._decide(path)
+        return decided
 
-    def _look(self, path: str) -> bool:
+    def _decide(self, path: str) -> bool:
         if not path or path.startswith("<"):
             return False
         if self._own and (path == self._own or path.startswith(f"{self._own}/")):
@@ -61,7 +61,7 @@ class OwnCode:
 
 
 def _root_of(module_name: str) -> str:
-    """The folder of the outermost package that a class comes from, or its file; of a world of ours that world's."""
+    """The folder of the outermost package that a class comes from, or its file; for a shipped world, that world's."""
     parts = module_name.split(".")
     outermost = ".".join(parts[:3]) if parts[:2] == ["sim", "worlds"] else parts[0]
     path = getattr(sys.modules.get(outermost), "__file__", None) or ""
@@ -75,7 +75,7 @@ if sys.version_info >= (3, 12):
 
     @contextmanager
     def listening(listener: Listener, is_own: Callable[[str], bool]) -> Iterator[None]:
-        """Inside, the listener hears of this thread's lines."""
+        """Send the lines of this thread to the listener while the context is open."""
         monitoring = sys.monitoring
         thread = threading.get_ident()
 
@@ -98,7 +98,7 @@ if sys.version_info >= (3, 12):
                 listener.returned(sys._getframe(1), error)  # noqa: SLF001
 
         events = monitoring.events
-        heard: dict[int, Any] = {
+        callbacks: dict[int, Any] = {
             events.LINE: on_line,
             events.PY_RETURN: on_return,
             events.PY_YIELD: on_return,
@@ -106,9 +106,9 @@ if sys.version_info >= (3, 12):
         }
         tool = next(number for number in _TOOLS if monitoring.get_tool(number) is None)
         monitoring.use_tool_id(tool, "replay explain")
-        for event, callback in heard.items():
+        for event, callback in callbacks.items():
             monitoring.register_callback(tool, event, callback)
-        monitoring.set_events(tool, sum(heard))
+        monitoring.set_events(tool, sum(callbacks))
         try:
             yield
         finally:
@@ -119,9 +119,9 @@ else:
 
     @contextmanager
     def listening(listener: Listener, is_own: Callable[[str], bool]) -> Iterator[None]:
-        """Inside, the listener hears of this thread's lines."""
+        """Send the lines of this thread to the listener while the context is open."""
 
-        def on_call(frame: FrameType, event: str, _: Any) -> Any:  # noqa: ARG001 - the form that Python asks for
+        def on_call(frame: FrameType, event: str, _: Any) -> Any:  # noqa: ARG001 - the signature that Python requires
             if not is_own(frame.f_code.co_filename) or frame.f_code.co_name.startswith("<module"):
                 return None
             return on_event

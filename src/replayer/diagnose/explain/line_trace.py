@@ -1,7 +1,7 @@
-"""Write down the lines of one step and what each changed: fields of the state, local variables, attributes, globals.
+"""Trace the lines of one step and the values that each changed: fields of the state, locals, attributes, globals.
 
-Before each line, and at each return, all that the running function can see is looked at; what differs from the last
-look was changed by the line that ran in between. Large values are looked at again only where a line names them.
+Before each line, and at each return, all values that the running function can see are read. A value that differs from
+its last reading was changed by the line in between. Large values are read again only where a line names them.
 """
 
 from __future__ import annotations
@@ -23,63 +23,61 @@ from sim.kernel.state import State
 
 RECORDS_MAX = 200_000
 OPERATIONS_MAX = 200_000
-HASHED_BYTES_MAX = 8 << 30  # Takes about a second; afterwards only the order of lines is written down.
-KEPT_BYTES_MAX = 64 << 20  # Of values, so that lanes can be shown; each once.
-LARGE_BYTES = 1 << 16  # An array above this is looked at again only where a line names it.
-LARGE_PARTS = 200  # Likewise an object or a container of more parts.
+HASHED_BYTES_MAX = 8 << 30  # Takes about a second; afterwards only the order of lines is traced.
+KEPT_BYTES_MAX = 64 << 20  # Of values, to show their elements; each is kept once.
+LARGE_BYTES = 1 << 16  # An array above this is read again only where a line names it.
+LARGE_PARTS = 200  # An object or a container of more parts is read again only where a line names it.
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-class LineLedger:
-    """Hears of lines (see line_hooks.py) and operations (see traced_array.py), and writes a Trace."""
+class LineTracer:
+    """Receives lines (see line_hooks.py) and operations (see traced_array.py), and makes a StepTrace."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.trace = StepTrace()
-        self.digester = Digester(self._place_of)
+        self.digester = Digester(self._state_offset_of)
         self._by_content = Digester()
         self._simulation = simulation
-        self._running: dict[int, int] = {}  # Record that each frame of ours runs, by the frame's id.
-        self._frames: dict[int, int] = {}  # Their numbers.
-        self._suspended: dict[int, FrameType] = {}  # Generators that wait.
+        self._running: dict[int, int] = {}  # By frame id: the record that the frame runs.
+        self._frames: dict[int, int] = {}  # By frame id: its number.
+        self._suspended: dict[int, FrameType] = {}  # Suspended generators.
         self._frame_count = 0
         self._last = -1
         self._seen: Values = {}
-        self._objects: dict[int, tuple[int, Any]] = {}  # Kept alive, so that no other gets their id.
-        self._large: dict[
-            str, tuple[int, int, int]
-        ] = {}  # Of large values: id, digest and record when they were looked at.
+        self._objects: dict[int, tuple[int, Any]] = {}  # Kept alive: no other object may get their ids.
+        self._large: dict[str, tuple[int, int, int]] = {}  # Of large values: id, digest and record at the last reading.
         self._kept_bytes = 0
         self._arena_hash: int | None = None
         self._sources: dict[str, SourceFile] = {}
         self._words: dict[tuple[str, int], frozenset[str]] = {}
 
-    # --- what is heard
+    # --- events
 
     def line(self, frame: FrameType) -> None:
-        """A line is about to run."""
+        """Trace a line that is about to run."""
         if len(self.trace.records) >= RECORDS_MAX:
             self.trace.limited = f"only the first {RECORDS_MAX:,} lines of the step were watched"
             return
-        fresh = self._look(frame)
+        fresh = self._read(frame)
         key = id(frame)
         if key not in self._frames:
             self._frames[key] = self._frame_count
             self._frame_count += 1
-            fresh |= self._look_at_locals(frame)
+            fresh |= self._read_locals(frame)
         self._append(LINE, frame, fresh)
 
     def returned(self, frame: FrameType, value: Any) -> None:
-        """A function of the user's is left."""
+        """Trace the return from a function of the user's."""
         key = id(frame)
         if key not in self._frames or len(self.trace.records) >= RECORDS_MAX:
             return
-        self._look(frame)
+        self._read(frame)
         number = self._frames[key]
         self._append(RETURN, frame, {})
         self.trace.records[self._last].after[f"f{number}:return"] = self._digest(value)
         if _is_yield(frame):
-            self._suspended[key] = frame  # Kept alive, so that no other frame gets its id.
+            self._suspended[key] = frame  # Kept alive: no other frame may get its id.
         else:
             self._forget(key, number)
         caller = self._caller(frame)
@@ -94,21 +92,21 @@ class LineLedger:
             self._large.pop(name, None)
 
     def note(self, name: str, inputs: list[int], outputs: list[int]) -> None:
-        """An operation was done."""
+        """Note an operation."""
         if len(self.trace.operations) < OPERATIONS_MAX and self._last >= 0:
             record = self.trace.records[self._last]
             self.trace.operations.append(Operation(name, self._last, record.path, record.line, inputs, outputs))
 
     def digest(self, value: Any) -> int:
-        """The digest of an operation's input or output: by content, wherever it lies."""
+        """The digest of an operation's input or output: by content, also inside the state."""
         return self._digest(value, self._by_content)
 
     def finish(self) -> StepTrace:
-        """Give the ledger after the step; what it changed last belongs to its last line."""
-        self._look_at_state({})
+        """Return the trace after the step; the last changes belong to its last line."""
+        self._read_state({})
         return self.trace
 
-    # --- inside
+    # --- reading values
 
     def _append(self, kind: str, frame: FrameType, before: Values) -> None:
         code, key = frame.f_code, id(frame)
@@ -130,26 +128,25 @@ class LineLedger:
         self.trace.records.append(record)
 
     def _caller(self, frame: FrameType) -> FrameType | None:
-        above = frame.f_back
-        while above is not None and id(above) not in self._running:
-            above = above.f_back
-        return above
+        caller = frame.f_back
+        while caller is not None and id(caller) not in self._running:
+            caller = caller.f_back
+        return caller
 
-    def _look(self, frame: FrameType) -> Values:
-        """Write what changed since the last look to the lines that changed it; return what is seen the first time."""
+    def _read(self, frame: FrameType) -> Values:
+        """Add changes since the last reading to the lines that made them; return the values that are new."""
         if self.digester.hashed_bytes > HASHED_BYTES_MAX:
             self.trace.limited = f"values were watched up to line {len(self.trace.records):,} of the step"
             return {}
         fresh: Values = {}
-        self._look_at_state(fresh)
-        found = self._shared(frame)
-        for name, value in found.items():
+        self._read_state(fresh)
+        for name, value in self._shared(frame).items():
             self._take(name, value, self._last, fresh)
         if id(frame) in self._frames:
-            fresh |= self._look_at_locals(frame)
+            fresh |= self._read_locals(frame)
         return fresh
 
-    def _look_at_locals(self, frame: FrameType) -> Values:
+    def _read_locals(self, frame: FrameType) -> Values:
         fresh: Values = {}
         prefix = f"f{self._frames[id(frame)]}:"
         running = self._running.get(id(frame), -1)
@@ -163,25 +160,25 @@ class LineLedger:
         return fresh
 
     def _take(self, name: str, value: Any, record: int, fresh: Values, *, is_local: bool = False) -> None:
-        was_looked_at = self._large[name][2] if name in self._large else None
-        digest = self._digest_again(name, value, record)
+        last_read = self._large[name][2] if name in self._large else None
+        digest = self._current_digest(name, value, record)
         if name not in self._seen:
             if is_local and record >= 0:
-                self.trace.records[record].after[name] = digest  # A variable that the line made.
+                self.trace.records[record].after[name] = digest  # A variable that the line created.
             else:
                 fresh[name] = digest
         elif self._seen[name] != digest and record >= 0:
             self.trace.records[record].after[name] = digest
-            if was_looked_at is not None and was_looked_at < record - 1:
-                self.trace.records[record].late[name] = was_looked_at
+            if last_read is not None and last_read < record - 1:
+                self.trace.records[record].late[name] = last_read
         self._seen[name] = digest
 
-    def _digest_again(self, name: str, value: Any, record: int) -> int:
+    def _current_digest(self, name: str, value: Any, record: int) -> int:
         if id(value) in self._objects:
-            return 0  # Its attributes are looked at one by one.
-        known = self._large.get(name)
-        if known is not None and known[0] == id(value) and not self._names(record, name.rpartition(":")[2]):
-            return known[1]
+            return 0  # Its attributes are read one by one.
+        large = self._large.get(name)
+        if large is not None and large[0] == id(value) and not self._names(record, name.rpartition(":")[2]):
+            return large[1]
         digest = self._digest(value)
         is_large = value.nbytes > LARGE_BYTES if isinstance(value, np.ndarray) else self.digester.parts > LARGE_PARTS
         if is_large:
@@ -191,7 +188,7 @@ class LineLedger:
         return digest
 
     def _names(self, record: int, name: str) -> bool:
-        """Whether the statement of a record says the name."""
+        """Return True if the statement of a record contains the name."""
         if record < 0:
             return True
         place = (self.trace.records[record].path, self.trace.records[record].line)
@@ -201,30 +198,30 @@ class LineLedger:
         return name in self._words[place]
 
     def _shared(self, frame: FrameType) -> dict[str, Any]:
-        """What the function can see beside its local variables and the state: attributes, and globals that it names."""
-        found: dict[str, Any] = {}
+        """The values that a function sees besides its locals and the state: attributes, and globals that it names."""
+        values: dict[str, Any] = {}
         code = frame.f_code
         owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         attributes = getattr(owner, "__dict__", None)
         if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType | State):
             number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
-            found |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
+            values |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
             for cls in type(owner).__mro__[:-1]:
                 for name, value in vars(cls).items():
                     if _is_kept(name, value) or is_cache(value):
-                        found[f"c{cls.__qualname__}:{name}"] = value
+                        values[f"c{cls.__qualname__}:{name}"] = value
         module = frame.f_globals.get("__name__", "")
         for name in code.co_names:
             value = frame.f_globals.get(name)
             if name in frame.f_globals and (is_data(value) or is_cache(value)):
-                found[f"g:{module}:{name}"] = value
+                values[f"g:{module}:{name}"] = value
             if isinstance(value, type) and value.__module__ == module:
-                for inner, kept in vars(value).items():
-                    if _is_kept(inner, kept):
-                        found[f"c{value.__qualname__}:{inner}"] = kept
-        return found
+                for inner, member in vars(value).items():
+                    if _is_kept(inner, member):
+                        values[f"c{value.__qualname__}:{inner}"] = member
+        return values
 
-    def _look_at_state(self, fresh: Values) -> None:
+    def _read_state(self, fresh: Values) -> None:
         state = self._simulation.state
         arena_hash = hash_arena(state.layout, state.arena)
         self.digester.hashed_bytes += state.layout.size_bytes
@@ -235,7 +232,7 @@ class LineLedger:
         for name in snapshot:
             self._take(f"s:{name}", snapshot[name], self._last, fresh)
 
-    def _place_of(self, array: np.ndarray[Any, Any]) -> int | None:
+    def _state_offset_of(self, array: np.ndarray[Any, Any]) -> int | None:
         arena = self._simulation.state.arena
         start = array.__array_interface__["data"][0] - arena.__array_interface__["data"][0]
         return start if array.size and 0 <= start < arena.nbytes else None
@@ -249,7 +246,7 @@ class LineLedger:
 
     def _keep(self, digest: int, value: Any, *, by_content: bool) -> None:
         if isinstance(value, np.ndarray):
-            if value.dtype.hasobject or (not by_content and self._place_of(value) is not None):
+            if value.dtype.hasobject or (not by_content and self._state_offset_of(value) is not None):
                 return
         elif not isinstance(value, np.generic | float) and type(value) not in {int, bool}:
             return
@@ -262,12 +259,12 @@ class LineLedger:
 
 
 def _is_kept(name: str, value: Any) -> bool:
-    """Whether a class keeps data under a name."""
+    """Return True if a class keeps data under a name."""
     return is_data(value) and not name.startswith("__") and not hasattr(value, "__get__")
 
 
 def _is_yield(frame: FrameType) -> bool:
-    """Whether a frame that is left will be entered again."""
+    """Return True if a frame that is left will be entered again."""
     code = frame.f_code
     if not code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return False

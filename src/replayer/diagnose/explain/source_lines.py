@@ -1,6 +1,6 @@
-"""Read the source of a simulation: what one line reads, writes and calls, and which line of another version is the same.
+"""Read the source of a simulation: the names that a line reads, writes and calls, and its line in the other version.
 
-A statement that goes over several lines counts as one; of an ``if``, ``for``, ``while`` or ``with`` only its head does.
+A statement of several lines counts as one; of an ``if``, ``for``, ``while`` or ``with``, only the head does.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Statement:
     """One statement, or the head of one that holds others.
 
     Attributes:
-        first_line, last_line: where, counted from 1.
+        first_line, last_line: counted from 1.
         reads: names that it reads; ``self.x`` is one, and a string constant, which may name a field, is one in quotes.
-        writes: names that it assigns to, likewise.
-        calls: what it calls, as written.
+        writes: names that it assigns to; ``self.x`` is one.
+        calls: the functions that it calls, as written.
     """
 
     first_line: int
@@ -44,19 +44,19 @@ class SourceFile:
             self.lines = []
 
     def text(self, line: int) -> str:
-        """The line without the blanks around it; empty if there is none."""
+        """The line without surrounding whitespace; empty if there is none."""
         return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
 
     def statement(self, line: int) -> Statement | None:
-        """The statement that the line belongs to; None if it cannot be told."""
+        """The statement that the line belongs to; None if it is not known."""
         return self._statements.get(line)
 
     def statement_text(self, line: int) -> str:
-        """The whole statement in one line."""
-        found = self.statement(line)
-        if found is None:
+        """The complete statement in one line."""
+        statement = self.statement(line)
+        if statement is None:
             return self.text(line)
-        return " ".join(self.text(one) for one in range(found.first_line, found.last_line + 1))
+        return " ".join(self.text(number) for number in range(statement.first_line, statement.last_line + 1))
 
     @cached_property
     def _statements(self) -> dict[int, Statement]:
@@ -64,23 +64,23 @@ class SourceFile:
             tree = ast.parse("\n".join(self.lines))
         except (SyntaxError, ValueError):
             return {}
-        found: dict[int, Statement] = {}
-        # Outer statements come first in the walk, so that inner ones take their lines from them.
+        by_line: dict[int, Statement] = {}
+        # Outer statements come first in the walk: inner ones then take over their own lines.
         for node in ast.walk(tree):
             if isinstance(node, ast.stmt):
                 statement = _statement(node)
                 for line in range(statement.first_line, statement.last_line + 1):
-                    found[line] = statement
-        return found
+                    by_line[line] = statement
+        return by_line
 
     @cached_property
     def definitions(self) -> dict[str, list[int]]:
-        """Lines that assign to a name outside of functions, or to an attribute of self anywhere."""
-        found: dict[str, list[int]] = {}
+        """Lines that assign to a name outside functions, or to an attribute of self anywhere."""
+        lines: dict[str, list[int]] = {}
         try:
             tree = ast.parse("\n".join(self.lines))
         except (SyntaxError, ValueError):
-            return found
+            return lines
         outside = [
             inner
             for node in tree.body
@@ -89,12 +89,12 @@ class SourceFile:
         ]
         for node in outside:
             for name in _statement(node).writes:
-                found.setdefault(name, []).append(node.lineno)
+                lines.setdefault(name, []).append(node.lineno)
         for statement in set(self._statements.values()):
             for name in statement.writes:
                 if name.startswith("self."):
-                    found.setdefault(name, []).append(statement.first_line)
-        return found
+                    lines.setdefault(name, []).append(statement.first_line)
+        return lines
 
 
 def _statement(node: ast.stmt) -> Statement:
@@ -134,7 +134,7 @@ def _note(part: ast.AST, reads: set[str], writes: set[str], calls: list[str]) ->
             reads.add(repr(text))
         case ast.Call(func=function):
             calls.append(ast.unparse(function))
-    if isinstance(part, ast.AugAssign):  # It reads what it writes.
+    if isinstance(part, ast.AugAssign):  # It also reads its target.
         for target in ast.walk(part.target):
             if isinstance(target, ast.Name):
                 reads.add(target.id)
@@ -143,10 +143,10 @@ def _note(part: ast.AST, reads: set[str], writes: set[str], calls: list[str]) ->
 
 
 class LineMap:
-    """Which line of one version of a file is which of another one.
+    """The corresponding lines of two versions of a file.
 
     Attributes:
-        edited: lines of the second file whose text is another one in the first.
+        edited: lines of the second file whose text differs in the first.
     """
 
     def __init__(self, first: SourceFile, second: SourceFile) -> None:
@@ -160,11 +160,11 @@ class LineMap:
                     self.edited.add(second_line)
 
     def to_first(self, line: int) -> int:
-        """The line in the first file; a negative number if it has none there."""
+        """The corresponding line in the first file; a negative number if there is none."""
         return line if self.same else self._to_first.get(line, -line)
 
     def has_first(self, first_line: int) -> bool:
-        """Whether a line of the first file has one in the second that stands for it."""
+        """Return True if a line of the first file has a corresponding line in the second."""
         return self.same or first_line in self._to_first.values()
 
 
@@ -172,6 +172,6 @@ def _pairs(first: list[str], second: list[str]) -> Iterator[tuple[int, int, bool
     matcher = difflib.SequenceMatcher(
         None, [line.strip() for line in first], [line.strip() for line in second], autojunk=False
     )
-    for what, start, end, other_start, other_end in matcher.get_opcodes():
+    for tag, start, end, other_start, other_end in matcher.get_opcodes():
         for offset in range(min(end - start, other_end - other_start)):
-            yield other_start + offset + 1, start + offset + 1, what != "equal"
+            yield other_start + offset + 1, start + offset + 1, tag != "equal"

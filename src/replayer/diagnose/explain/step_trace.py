@@ -1,9 +1,9 @@
-"""What one traced step did, as plain data: the lines it ran, what each changed, and its operations.
+"""The trace of one step, as plain data: the lines that ran, the values that each changed, and the operations.
 
-Values are there as digests (see value_hash.py); of some the value itself is kept. A name says where a value lives:
+Values are digests (see value_hash.py); some are kept themselves as well. A name states where a value lives:
 
     s:energy        the field energy of the state
-    f3:growth       the local variable growth of the third frame; f3:return is what that frame returned
+    f3:growth       the local variable growth of the third frame; f3:return is the return value of that frame
     o0:count        the attribute count of the first object whose methods ran
     g:flock:SEEN    the global SEEN of the module flock
     c:Flock:total   the class attribute total of Flock
@@ -30,13 +30,13 @@ class Record:
 
     Attributes:
         kind: LINE, RETURN or RESUME.
-        module, path, line, function: where.
+        module, path, line, function: of the source.
         frame: number of the call that it is part of.
         parent: index of the caller's record; -1 for the first frame.
         owner: number of the object whose method it is; -1 if it is a function.
         before: values seen for the first time before it ran.
         after: values that it changed.
-        late: of those, values that were not looked at after each line, and the record after which they last were.
+        late: of those, values that were not read after each line, each with the record after which it was last read.
     """
 
     kind: str
@@ -54,12 +54,12 @@ class Record:
 
 @attrs.define
 class Operation:
-    """One operation on arrays, or call of a function that may give something else each time.
+    """One operation on arrays, or call of a function whose result may change from call to call.
 
     Attributes:
         name: for example np.exp.
-        record: index of the record that it is part of; -1 if no line was seen yet.
-        path, line: where.
+        record: index of the record that it is part of; -1 if no line was traced yet.
+        path, line: of the source.
         inputs, outputs: digests.
     """
 
@@ -77,9 +77,9 @@ class StepTrace:
 
     Attributes:
         records, operations: in the order in which they happened.
-        texts: values in words, by digest.
-        arrays: values, by digest; as far as they were kept.
-        limited: why something was not watched to the end; None if all was.
+        texts: texts of values, by digest.
+        arrays: the values that were kept, by digest.
+        limited: why the step was not watched to the end; None if it was.
     """
 
     records: list[Record] = attrs.field(factory=list)
@@ -89,7 +89,7 @@ class StepTrace:
     limited: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """Lists, numbers, strings and bytes."""
+        """Encode as lists, numbers, strings and bytes."""
         return {
             "records": [list(attrs.astuple(record, recurse=False)) for record in self.records],
             "operations": [list(attrs.astuple(operation, recurse=False)) for operation in self.operations],
@@ -100,7 +100,7 @@ class StepTrace:
 
     @staticmethod
     def from_plain(plain: dict[str, Any]) -> StepTrace:
-        """What to_plain made."""
+        """Decode the plain data of to_plain."""
         return StepTrace(
             [Record(*parts) for parts in plain["records"]],
             [Operation(*parts) for parts in plain["operations"]],
@@ -111,24 +111,24 @@ class StepTrace:
 
 
 def array_to_plain(array: Any) -> list[Any]:
-    """An array without objects in it as plain data."""
+    """Encode an array without Python objects as plain data."""
     plain = np.asarray(array)
     return [plain.dtype.str, list(plain.shape), plain.tobytes()]
 
 
 def array_from_plain(plain: list[Any]) -> np.ndarray[Any, Any]:
-    """What array_to_plain made."""
+    """Decode the plain data of array_to_plain."""
     dtype, shape, content = plain
     return np.frombuffer(content, dtype).reshape(shape)
 
 
 def snapshot_to_plain(snapshot: Snapshot) -> list[Any]:
-    """A state as plain data."""
+    """Encode a state as plain data."""
     layout = snapshot.layout
     return [schema_to_plain(layout.schema), dict(layout.capacities), snapshot.arena.tobytes()]
 
 
 def snapshot_from_plain(plain: list[Any]) -> Snapshot:
-    """What snapshot_to_plain made."""
+    """Decode the plain data of snapshot_to_plain."""
     schema, capacities, content = plain
     return Snapshot(make_layout(schema_from_plain(schema), capacities), np.frombuffer(content, np.uint8).copy())

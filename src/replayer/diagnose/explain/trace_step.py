@@ -1,7 +1,7 @@
-"""Run one step of a simulation and tell what it gave, traced and untraced, each in a forked copy of this process.
+"""Run one step of a simulation, traced and untraced, each in a forked copy of this process.
 
-A copy has the same memory, hash seed and random generators, so that only the tracing itself can make a difference
-between the two; if it does, that is said.
+A copy has the same memory, hash seed and random generators: only the tracing itself can make a difference between the
+two. If it does, a note reports it.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.line_hooks import OwnCode, listening
-from replayer.diagnose.explain.line_trace import LineLedger
+from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain, snapshot_to_plain
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
-NOT_REPEATABLE = "the step gives another state each time it is run, even in copies of one process"
-LINES_ONLY = "watching arrays changed what the step does, so that only lines were watched"
-PERTURBED = "tracing changes what the step does: the traced step gave another state than the untraced one"
+NOT_REPEATABLE = "the step is non-deterministic: it gives a different state in each run, even in copies of one process"
+LINES_ONLY = "watching arrays changed the result of the step: only lines were watched"
+PERTURBED = "tracing changes the result of the step: the traced step gave a different state from the untraced one"
 
 
 @attrs.frozen(eq=False)
 class TracedStep:
-    """What a step gave.
+    """The result of a step, with its trace.
 
     Attributes:
         state: after the untraced step; None if it raised.
-        raised: what it raised, in one line; None if it did not.
+        raised: the error that it raised, in one line; None if it did not.
         trace: of the traced step.
-        is_same: whether the traced step gave the same.
-        note: what must be said of the tracing, in a sentence; None if there is nothing.
-        phases: what each phase of the untraced step did; none if it has none that can be watched.
+        is_same: True if the traced step gave the same state or error.
+        note: a remark on the tracing, in a sentence; None if there is none.
+        phases: the effect of each phase of the untraced step; empty if it has none that can be watched.
     """
 
     state: Snapshot | None
@@ -47,7 +47,7 @@ class TracedStep:
     phases: list[PhaseStep] = attrs.field(factory=list)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
+        """Encode as plain data."""
         return {
             "state": snapshot_to_plain(self.state) if self.state is not None else None,
             "raised": self.raised,
@@ -59,7 +59,7 @@ class TracedStep:
 
     @staticmethod
     def from_plain(plain: dict[str, Any]) -> TracedStep:
-        """What to_plain made."""
+        """Decode the plain data of to_plain."""
         state = snapshot_from_plain(plain["state"]) if plain["state"] is not None else None
         phases = [PhaseStep(*parts) for parts in plain["phases"]]
         trace = StepTrace.from_plain(plain["trace"])
@@ -67,27 +67,27 @@ class TracedStep:
 
 
 def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
-    """Run the step in copies of this process: untraced, and traced. The simulation here stays as it is.
+    """Run the step in copies of this process: untraced, and traced. The simulation itself is not changed.
 
     Raises RuntimeError if a copy died.
     """
     untraced = in_a_copy(partial(_step, simulation, inputs))
     traced = in_a_copy(partial(_traced, simulation, inputs, arrays=True))
     if _outcome(traced) == _outcome(untraced):
-        return _made(untraced, traced, None, is_same=True)
+        return _make_step(untraced, traced, None, is_same=True)
     if _outcome(in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
-        return _made(untraced, traced, NOT_REPEATABLE, is_same=False)
+        return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
     traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
     if _outcome(traced) == _outcome(untraced):
-        return _made(untraced, traced, LINES_ONLY, is_same=True)
-    return _made(untraced, traced, PERTURBED, is_same=False)
+        return _make_step(untraced, traced, LINES_ONLY, is_same=True)
+    return _make_step(untraced, traced, PERTURBED, is_same=False)
 
 
-def _made(untraced: dict[str, Any], traced: dict[str, Any], note: str | None, *, is_same: bool) -> TracedStep:
-    # A step that is not repeatable is told by what the traced one gave: that is what its ledger is about.
-    told = traced if note == NOT_REPEATABLE else untraced
-    state = snapshot_from_plain(told["state"]) if told["raised"] is None else None
-    return TracedStep(state, told["raised"], StepTrace.from_plain(traced["trace"]), is_same, note)
+def _make_step(untraced: dict[str, Any], traced: dict[str, Any], note: str | None, *, is_same: bool) -> TracedStep:
+    # The result of a non-deterministic step is that of the traced run, which its trace describes.
+    chosen = traced if note == NOT_REPEATABLE else untraced
+    state = snapshot_from_plain(chosen["state"]) if chosen["raised"] is None else None
+    return TracedStep(state, chosen["raised"], StepTrace.from_plain(traced["trace"]), is_same, note)
 
 
 def _outcome(result: dict[str, Any]) -> tuple[Any, ...]:
@@ -98,7 +98,7 @@ def _step(simulation: Simulation, inputs: Any) -> dict[str, Any]:
     raised = None
     try:
         simulation.step(inputs)
-    except Exception as error:  # noqa: BLE001 - what a step raises is part of what it gives
+    except Exception as error:  # noqa: BLE001 - the error of a step is part of its result
         raised = raised_text("the step", error)
     state = simulation.state.snapshot()
     return {
@@ -109,12 +109,12 @@ def _step(simulation: Simulation, inputs: Any) -> dict[str, Any]:
 
 
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:
-    ledger, is_own = LineLedger(simulation), OwnCode(simulation)
+    tracer, is_own = LineTracer(simulation), OwnCode(simulation)
     if arrays:
         array_view.watch_arrays(simulation)
         array_view.watch_modules(is_own)
-        array_view.start_watching(array_view.OperationWatch(ledger.digest, ledger.note))
-    with listening(ledger, is_own):
+        array_view.start_watching(array_view.OperationWatch(tracer.digest, tracer.note))
+    with listening(tracer, is_own):
         result = _step(simulation, inputs)
     array_view.stop_watching()
-    return result | {"trace": ledger.finish().to_plain()}
+    return result | {"trace": tracer.finish().to_plain()}

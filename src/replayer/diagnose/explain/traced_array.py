@@ -1,7 +1,7 @@
-"""Watch the operations of a step: arrays that tell what is done with them, and modules whose functions tell when called.
+"""Watch the operations of a step: views that report each operation on an array, and modules that report each call.
 
-A view shares the memory of the array that it is laid over and computes what a plain array computes. Both stay in place
-until the process ends, so that this is for a process that runs one traced step and nothing else.
+A view shares the memory of its array and computes the same results. Views and watched modules stay in place until the
+process ends: use them in a process that runs one traced step and nothing else.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _METHODS = (
     "flatten max mean min nonzero partition prod put repeat round searchsorted sort std sum take trace var fill"
 )
 _IN_PLACE = {"fill", "partition", "put", "sort"}
-_ATTRIBUTES_DEEP = 2  # How far below a simulation arrays are looked for: self.x, and self.grid.x.
+_ATTRIBUTES_DEEP = 2  # Levels below a simulation that are searched for arrays: self.x, and self.grid.x.
 
 
 class OperationWatch:
-    """Where the operations of one step are told.
+    """The receiver of the operations of one step.
 
     Attributes:
-        quiet: set while something is computed that is no operation of the user's.
+        quiet: set during computations that are not the user's operations.
     """
 
     def __init__(self, digest: Callable[[Any], int], note: Note) -> None:
@@ -47,21 +47,21 @@ class OperationWatch:
         self.quiet = False
 
     def run(self, name: str, call: Callable[[], Any], inputs: Iterable[Any], changed: Iterable[Any] = ()) -> Any:
-        """Call, tell, and give the result with views over its arrays. changed: inputs that the call may change."""
+        """Call, report, and return the result with views over its arrays. changed: inputs that the call may change."""
         if self.quiet:
             return call()
         self.quiet = True
         try:
-            given = [self._digest(value) for value in inputs]
+            input_digests = [self._digest(value) for value in inputs]
             result = call()
-            made = [self._digest(value) for value in (result if isinstance(result, tuple) else (result,))]
-            self._note(name, given, made + [self._digest(value) for value in changed])
+            output_digests = [self._digest(value) for value in (result if isinstance(result, tuple) else (result,))]
+            self._note(name, input_digests, output_digests + [self._digest(value) for value in changed])
         finally:
             self.quiet = False
         return tuple(map(viewed, result)) if type(result) is tuple else viewed(result)
 
 
-_watch: list[OperationWatch] = []  # The one in use; a class of arrays has no other way to know it.
+_watch: list[OperationWatch] = []  # The current watch; a class of arrays has no other access to it.
 
 
 def viewed(value: Any) -> Any:
@@ -81,10 +81,10 @@ def plain(value: Any) -> Any:
 
 
 class WatchedArray(np.ndarray[Any, Any]):
-    """An array that tells which operations it takes part in."""
+    """An array that reports the operations that it takes part in."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
-        """An operation of NumPy's element by element, or a reduction by one."""
+        """Run a ufunc of NumPy, or a reduction by one, and report it."""
         out = settings.pop("out", None)
         below = [plain(value) for value in inputs]
         rest = {name: plain(value) for name, value in settings.items()}
@@ -92,31 +92,31 @@ class WatchedArray(np.ndarray[Any, Any]):
             rest["out"] = tuple(plain(value) for value in out)
         name = f"np.{ufunc.__name__}{'' if method == '__call__' else f'.{method}'}"
         changed = [below[0]] if method == "at" else []
-        result = _tell(name, lambda: getattr(ufunc, method)(*below, **rest), [*below, settings], changed)
+        result = _report(name, lambda: getattr(ufunc, method)(*below, **rest), [*below, settings], changed)
         if out is not None:
             return out[0] if len(out) == 1 else tuple(out)
         return result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Any other function of NumPy's."""
-        given, named = plain(tuple(args)), plain(dict(kwargs))
+        """Run any other function of NumPy, and report it."""
+        positional, named = plain(tuple(args)), plain(dict(kwargs))
         changed = [value for value in (named.get("out"),) if value is not None]
-        result = _tell(_name_of(func), lambda: func(*given, **named), [*given, named], changed)
+        result = _report(_name_of(func), lambda: func(*positional, **named), [*positional, named], changed)
         out = kwargs.get("out")
         return out if out is not None else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
         below = self.view(np.ndarray)
         key, value = plain(key), plain(value)
-        _tell("ndarray[...] =", lambda: below.__setitem__(key, value), [key, value], [below])
+        _report("ndarray[...] =", lambda: below.__setitem__(key, value), [key, value], [below])
 
 
 def _watched_method(name: str) -> Callable[..., Any]:
     def method(self: WatchedArray, *args: Any, **kwargs: Any) -> Any:
-        below, given, named = self.view(np.ndarray), plain(args), plain(kwargs)
+        below, positional, named = self.view(np.ndarray), plain(args), plain(kwargs)
         changed = [below] if name in _IN_PLACE else []
-        result = _tell(
-            f"ndarray.{name}", lambda: getattr(below, name)(*given, **named), [below, *given, named], changed
+        result = _report(
+            f"ndarray.{name}", lambda: getattr(below, name)(*positional, **named), [below, *positional, named], changed
         )
         out = kwargs.get("out")
         return out if out is not None else result
@@ -128,7 +128,7 @@ for _name in _METHODS.split():
     setattr(WatchedArray, _name, _watched_method(_name))
 
 
-def _tell(name: str, call: Callable[[], Any], inputs: list[Any], changed: list[Any]) -> Any:
+def _report(name: str, call: Callable[[], Any], inputs: list[Any], changed: list[Any]) -> Any:
     return _watch[-1].run(name, call, inputs, changed) if _watch else viewed(call())
 
 
@@ -145,16 +145,16 @@ def _name_of(function: Any) -> str:
 
 
 class WatchedCall:
-    """A function that tells of each call; else as the one that it stands for."""
+    """A function that reports each call; otherwise it equals the function that it replaces."""
 
     def __init__(self, name: str, function: Any) -> None:
         self._name = name
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, and tell."""
-        given, named = plain(args), plain(kwargs)
-        result = _tell(self._name, lambda: self._function(*given, **named), [*given, named], [])
+        """Call the function, and report it."""
+        positional, named = plain(args), plain(kwargs)
+        result = _report(self._name, lambda: self._function(*positional, **named), [*positional, named], [])
         out = kwargs.get("out")
         return out if isinstance(out, WatchedArray) else result
 
@@ -168,7 +168,7 @@ class WatchedCall:
 
 
 class WatchedModule(ModuleType):
-    """A module whose functions tell of each call."""
+    """A module whose functions report each call."""
 
     def __init__(self, name: str, module: ModuleType) -> None:
         super().__init__(module.__name__)
@@ -178,15 +178,15 @@ class WatchedModule(ModuleType):
         value = getattr(self.__dict__["_module"], name)
         shown = f"{self.__dict__['_shown']}.{name}"
         if isinstance(value, ModuleType):
-            found: Any = WatchedModule(shown, value) if value.__name__.startswith("numpy.") else value
+            watched: Any = WatchedModule(shown, value) if value.__name__.startswith("numpy.") else value
         else:
-            found = WatchedCall(shown, value) if isinstance(value, _FUNCTIONS) else value
-        self.__dict__[name] = found
-        return found
+            watched = WatchedCall(shown, value) if isinstance(value, _FUNCTIONS) else value
+        self.__dict__[name] = watched
+        return watched
 
 
-def watch_modules(is_ours: Callable[[str], bool]) -> None:
-    """Let the functions of NumPy, random, math, time, os, uuid and secrets tell of calls by the user's modules."""
+def watch_modules(is_own: Callable[[str], bool]) -> None:
+    """Make the functions of NumPy, random, math, time, os, uuid and secrets report calls by the user's modules."""
     shown = {id(module): WatchedModule("np" if module is np else module.__name__, module) for module in _WATCHED}
     named = {
         id(value): WatchedCall(f"{shown[id(module)].__dict__['_shown']}.{name}", value)
@@ -195,7 +195,7 @@ def watch_modules(is_ours: Callable[[str], bool]) -> None:
         if isinstance(value, _FUNCTIONS) and not name.startswith("_")
     }
     for module in list(sys.modules.values()):
-        if is_ours(getattr(module, "__file__", None) or ""):
+        if is_own(getattr(module, "__file__", None) or ""):
             for name, value in list(vars(module).items()):
                 replaced = shown.get(id(value)) or named.get(id(value))
                 if replaced is not None:
@@ -209,8 +209,8 @@ def watch_arrays(simulation: Simulation) -> None:
     """Lay views over the state's fields and over the arrays that the simulation's attributes hold."""
     state = simulation.state
 
-    class WatchedState(type(state)):  # type: ignore[misc] # the user's own kind of state stays what it is
-        """A state whose fields tell what is done with them."""
+    class WatchedState(type(state)):  # type: ignore[misc] # a subclass of the user's own class of states
+        """A state whose fields report the operations on them."""
 
         def __getitem__(self, name: str) -> Any:
             return viewed(super().__getitem__(name))
@@ -231,10 +231,10 @@ def _view_attributes(holder: Any, levels: int) -> None:
 
 
 def start_watching(watch: OperationWatch) -> None:
-    """Tell operations to watch from now on."""
+    """Report operations to watch from now on."""
     _watch.append(watch)
 
 
 def stop_watching() -> None:
-    """Tell them to nobody."""
+    """Stop reporting operations."""
     _watch.clear()

@@ -1,8 +1,8 @@
-"""Identify any value that a step works with by 64 bits, so that two processes can tell whether they have the same.
+"""Identify any value of a step by 64 bits: two processes can compare their values by these digests.
 
-Equal values give equal digests in every process: nothing of a memory address or of Python's own hash goes in. A set is
-the same whatever its order, since only iterating it shows one; a dict and a list are not. What cannot be looked into
-(a file, an object of an extension) counts by its type alone.
+Equal values give equal digests in every process: no memory address and no hash of Python goes into them. The order of a
+set does not count, since only iterating it shows one; that of a dict and a list does. A value that cannot be read (a
+file, an object of an extension) counts by its type alone.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import xxhash
 
 from sim.kernel.state import Snapshot, State
 
-PARTS_MAX = 20_000  # Of one value; a larger one is told apart by its first parts and its size.
-PART_BYTES = 1600  # To look at one part takes as long as hashing so many bytes.
-LEVELS_MAX = 12  # Nested containers and objects deeper than this are told apart by their type.
+PARTS_MAX = 20_000  # Of one value; of a larger one, the first parts and the size count.
+PART_BYTES = 1600  # Reading one part takes as long as hashing this many bytes.
+LEVELS_MAX = 12  # Nested containers and objects deeper than this count by their type.
 TEXT_CHARS_MAX = 80  # Of a value that is shown.
 
 _PLAIN = (type(None), bool, int, str, bytes, complex, Ellipsis.__class__, range, slice)
@@ -28,23 +28,23 @@ _BY_NAME = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 
 def is_cache(value: Any) -> bool:
-    """Whether value is a function with functools.lru_cache around it."""
+    """Return True if value is a function with functools.lru_cache around it."""
     return callable(getattr(type(value), "cache_info", None))
 
 
 def is_data(value: Any) -> bool:
-    """Whether value is something that a step may change: not a function, a class or a module."""
+    """Return True if a step may change value: if it is not a function, a class or a module."""
     return not isinstance(value, (*_BY_NAME, staticmethod, classmethod, property)) and not callable(value)
 
 
 class Digester:
-    """Makes digests, and counts what was hashed for them."""
+    """Makes digests, and counts the bytes that were hashed for them."""
 
-    def __init__(self, place_of: Callable[[Any], int | None] = lambda _: None) -> None:
-        """place_of: where in the state's memory an array lies, None if elsewhere: the state's content is not hashed."""
-        self._place_of = place_of
+    def __init__(self, state_offset_of: Callable[[Any], int | None] = lambda _: None) -> None:
+        """state_offset_of: the offset of an array in the state's memory, or None; that memory is not hashed."""
+        self._state_offset_of = state_offset_of
         self.hashed_bytes = 0
-        self.parts = 0  # Of the value that was looked at last.
+        self.parts = 0  # Of the last value.
 
     def digest(self, value: Any) -> int:
         """64 bits that identify value."""
@@ -56,8 +56,8 @@ class Digester:
 
     def _feed(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         left[0] -= 1
-        if isinstance(value, np.ndarray) and not value.ndim and self._is_apart(value):
-            value = np.asarray(value)[()]  # Arithmetic makes scalars of such arrays, which loading then gives back.
+        if isinstance(value, np.ndarray) and not value.ndim and self._is_outside_state(value):
+            value = np.asarray(value)[()]  # Arithmetic turns such arrays into scalars, which a load then restores.
         kind = type(value)
         hasher.update(b"array:" if isinstance(value, np.ndarray) else f"{kind.__name__}:".encode())
         if kind in _PLAIN:
@@ -82,17 +82,17 @@ class Digester:
             seen[id(value)] = len(seen)
             self._feed_parts(hasher, value, level + 1, seen, left)
 
-    def _is_apart(self, array: Any) -> bool:
-        """Whether an array is one of plain values outside of the state's memory."""
+    def _is_outside_state(self, array: Any) -> bool:
+        """Return True if an array holds plain values outside the state's memory."""
         plain = np.asarray(array)
-        return not plain.dtype.hasobject and self._place_of(plain) is None
+        return not plain.dtype.hasobject and self._state_offset_of(plain) is None
 
     def _feed_array(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         plain = np.asarray(value)
         hasher.update(f"{plain.dtype.str}{plain.shape}".encode())
-        place = self._place_of(plain)
-        if place is not None:
-            hasher.update(f"state {place} {plain.strides}".encode())
+        offset = self._state_offset_of(plain)
+        if offset is not None:
+            hasher.update(f"state {offset} {plain.strides}".encode())
         elif plain.dtype.hasobject:
             self._feed(hasher, plain.tolist(), level + 1, seen, left)
         else:
@@ -124,7 +124,7 @@ class Digester:
 
 
 def _generator_state(value: Any) -> dict[str, Any] | None:
-    """The whole state of a random generator; None if value is none."""
+    """The complete state of a random generator; None if value is not a generator."""
     match value:
         case random.Random():
             return {"state": value.getstate()}
@@ -136,23 +136,23 @@ def _generator_state(value: Any) -> dict[str, Any] | None:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """What an object keeps in its own dictionary and slots; no property and no __getattr__ is run."""
-    found: dict[str, Any] = {}
+    """The values in an object's dictionary and slots; no property and no __getattr__ is run."""
+    attributes: dict[str, Any] = {}
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             member = cls.__dict__.get(name)
             if name not in {"__weakref__", "__dict__"} and member is not None:
                 try:
-                    found[name] = member.__get__(value)
+                    attributes[name] = member.__get__(value)
                 except AttributeError:
-                    continue  # A slot that holds nothing yet.
+                    continue  # An empty slot.
     own = getattr(value, "__dict__", None)
-    return found | own if isinstance(own, dict) else found
+    return attributes | own if isinstance(own, dict) else attributes
 
 
 def text_of(value: Any) -> str:
-    """A value in a few words, for people. Nothing of the user's code is run for it."""
+    """A short text of a value, for people. It runs no code of the user's."""
     if type(value) in _PLAIN or isinstance(value, float):
         text = repr(value)
     elif isinstance(value, np.ndarray):
@@ -174,7 +174,7 @@ def text_of(value: Any) -> str:
 
 
 def _text_of_generator(value: Any) -> str | None:
-    """A random generator by what its state consists of, large parts as hashes; None if value is none."""
+    """The state of a random generator as text, large parts as hashes; None if value is not a generator."""
     state = _generator_state(value)
     if state is None:
         return None
@@ -183,7 +183,7 @@ def _text_of_generator(value: Any) -> str | None:
     shown = [
         f"{key} {part}" if type(part) is int else f"{key} {digest(part):016x}"
         for key, part in state.items()
-        if type(part) is not int or part  # What is buffered is mostly nothing.
+        if type(part) is not int or part  # Buffers are mostly empty.
     ]
     return f"{name}: {', '.join(shown)}"
 

@@ -1,4 +1,4 @@
-"""Choose which variants of a step are run, in what order, and which two of their outcomes are compared."""
+"""Choose the variants of a step to run, their order, and the two outcomes to compare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recorder.environment import describe_environment
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 
-NEAR_TICKS = 1500  # So far back an instance is run up to the tick before other processes are tried.
+NEAR_TICKS = 1500  # A used instance starts at most this far back, until other processes have been tried.
 SEEDS = ("1", "2", "3")  # Of Python's hash; that of the present variant is 0, or the user's own.
 _SEED = "PYTHONHASHSEED"
 _SWITCHES = (_SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
@@ -24,27 +24,27 @@ Stage = tuple[list[Variant], list[int | None]]  # Variants to run side by side, 
 def first_variants(
     tape: Tape, environment: Mapping[str, str | None], code: str | None
 ) -> tuple[Variant, list[Variant], list[str]]:
-    """The present variant, the one that was asked for or recorded if it is another one, and what must be said of it."""
+    """The present variant, the requested or recorded one if it differs, and notes on them."""
     recorded: dict[str, Any] = tape.meta.get("environment") or {}
     present = describe_environment()
     notes = [
-        f"recorded with {name} {recorded[name]}, here it is {present[name]}: what that changes cannot be tried"
+        f"recorded with {name} {recorded[name]}, this process has {present[name]}: the effect of that cannot be tested"
         for name in _VERSIONS
         if name in recorded and recorded[name] != present[name]
     ]
-    asked: dict[str, str | None] = dict(environment)
-    words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in asked.items()]
+    variables: dict[str, str | None] = dict(environment)
+    words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
     if code is not None:
         words.append(f"the code in {code}")
-    if not asked and code is None and recorded:
-        asked = {
+    if not variables and code is None and recorded:
+        variables = {
             name: recorded.get(name)
             for name in _SWITCHES
             if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
         }
-        words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in asked.items()]
+        words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
-    other = [Variant(", ".join(words), asked, code)] if words else []
+    other = [Variant(", ".join(words), variables, code)] if words else []
     return Variant("now") if environment or code is not None else _present_variant(recorded), other, notes
 
 
@@ -54,7 +54,7 @@ def seeded(seed: str) -> Variant:
 
 
 def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterator[Stage]:
-    """What to run, the cheapest first."""
+    """The stages of variants to run, the cheapest first."""
     starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
     near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
     if others:
@@ -63,7 +63,7 @@ def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterat
             yield [now], near
     else:
         yield [now], [None, *near]
-    yield [attrs.evolve(now, label=f"{now.label}, in another process"), seeded(SEEDS[0])], [None]
+    yield [attrs.evolve(now, label=f"{now.label}, in a new process"), seeded(SEEDS[0])], [None]
     yield [seeded(seed) for seed in SEEDS[1:]], [None]
     far: list[int | None] = [start for start in _doubling(starts) if start not in near]
     if far:
@@ -71,19 +71,19 @@ def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterat
 
 
 def choose_pair(outcomes: list[VariantOutcome], recorded_hash: int) -> tuple[VariantOutcome, VariantOutcome] | None:
-    """Two that differ; the first gives the recorded state, if any does."""
+    """Choose two outcomes that differ; the first gives the recorded state, if any does."""
     run = [outcome for outcome in outcomes if outcome.result is not None]
-    right = [outcome for outcome in run if outcome.result == (recorded_hash, None)]
-    wrong = [outcome for outcome in run if outcome.result != (recorded_hash, None)]
-    if right and wrong:
-        return right[0], wrong[0]
+    recorded = [outcome for outcome in run if outcome.result == (recorded_hash, None)]
+    different = [outcome for outcome in run if outcome.result != (recorded_hash, None)]
+    if recorded and different:
+        return recorded[0], different[0]
     first = run[0] if run else None
     other = next((outcome for outcome in run if first is not None and outcome.result != first.result), None)
     return (first, other) if first is not None and other is not None else None
 
 
 def _present_variant(recorded: Mapping[str, Any]) -> Variant:
-    """The present environment; with another hash seed than the recorded one, if it leaves the seed to chance."""
+    """The present environment; if it sets no hash seed, with a different one from the recorded seed."""
     if _fixed_seed(recorded) is None or _fixed_seed(os.environ) is not None:
         return Variant("now")
     seed = "0" if recorded[_SEED] != "0" else SEEDS[0]
@@ -97,7 +97,7 @@ def _fixed_seed(environment: Mapping[str, Any]) -> str | None:
 
 
 def _doubling(starts: list[int]) -> list[int]:
-    """Of ascending ticks the last one, the second to last, the fourth to last and so on, and the first."""
+    """The last of ascending ticks, the second to last, the fourth to last and so on, and the first."""
     distances = [1]
     while distances[-1] < len(starts):
         distances.append(min(2 * distances[-1], len(starts)))

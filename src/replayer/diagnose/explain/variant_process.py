@@ -1,8 +1,7 @@
-"""The other process of ``replay explain``: it has an environment, or a version of the code, of its own.
+"""The process of one variant of ``replay explain``, with its own environment or version of the code.
 
-It reads a job, plain data in a file, makes the simulation, does the job and writes the result, plain data too. Jobs:
-"verify" finds the first bad tick, "state" makes the state at a tick,
-"trace" runs one traced step.
+It reads a job (plain data in a file), makes the simulation, does the job and writes the result (plain data as well).
+The jobs: "verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from sim.kernel.hooks import HasPhases, hook
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
 
-RUN_UP_S_MAX = 30.0  # For a used instance: how long it may run up to the tick.
+RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 
 
 def main() -> None:
-    """Do the job in the file that is named on stdin; the result goes beside it, with .result behind its name."""
+    """Do the job in the file that is named on stdin; the result is written to that name with .result appended."""
     begin_as_python()
     job_path = sys.stdin.readline().rstrip("\n")
     if not job_path:
-        return  # Whoever started this process has no job for it.
+        return  # The parent process has no job.
     answers = os.dup(1)
-    os.dup2(2, 1)  # What the simulation prints is no part of ours.
+    os.dup2(2, 1)  # The prints of the simulation go to stderr.
     job = msgpack.unpackb(Path(job_path).read_bytes(), strict_map_key=False)
     try:
         result = _do(job, answers)
@@ -70,10 +69,10 @@ def _do(job: dict[str, Any], answers: int) -> dict[str, Any]:
 
 
 def _use_code(code: str | None) -> None:
-    """Put the other version of the code in front, also of the worlds that ship here, if it has them."""
+    """Put the other version of the code in front, also of the shipped worlds, if it has them."""
     if code is None:
         return
-    sys.path[:0] = [code, str(Path.cwd())]  # The present folder is where --sim is looked for else, and comes second.
+    sys.path[:0] = [code, str(Path.cwd())]  # --sim is searched in the present folder as well, which comes second.
     worlds = Path(code) / "sim" / "worlds"
     if worlds.is_dir():
         import sim.worlds  # noqa: PLC0415 - only here: it must not be loaded before
@@ -82,19 +81,19 @@ def _use_code(code: str | None) -> None:
 
 
 def _ensure_used(code: str, tape: Tape, factory: Factory | None) -> None:
-    """Raise ValueError if no module comes from the other version of the code: the present one would be run for it."""
+    """Raise ValueError if no module comes from the other version of the code: the present code would run instead."""
 
-    def look() -> dict[str, Any]:  # In a copy: this process is to make its simulations as that of another variant does.
+    def check() -> dict[str, Any]:  # In a copy: this process must make its simulations as other variants do.
         make_simulation(tape, factory)
         modules = list(sys.modules.items())
         return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}
 
-    if not in_a_copy(look)["used"]:
-        raise ValueError("no module of the simulation is there, so that the present code would be run")
+    if not in_a_copy(check)["used"]:
+        raise ValueError("expected a module of the simulation in this folder, got none: the present code would run")
 
 
 def _is_from(folder: Path, name: str, file: Any) -> bool:
-    """Whether a module was found because of a folder in sys.path, and not anywhere below it."""
+    """Return True if a module was found through a folder in sys.path, not deeper below it."""
     if not isinstance(file, str):
         return False
     path = Path(file)
@@ -106,11 +105,11 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
     intervals = list_intervals(tape)
     done, total = 0, max(1, tape.last_tick - tape.first_tick)
 
-    def tell(ahead: int) -> None:
+    def on_progress(ahead: int) -> None:
         os.write(answers, f"{min(1.0, (done + ahead) / total)}\n".encode())
 
     problems: list[str] = []
-    for result in run_intervals(tape, factory, intervals, 1, tell):
+    for result in run_intervals(tape, factory, intervals, 1, on_progress):
         problems += [str(problem) for problem in (result.keyframe_problem, result.problem) if problem is not None]
         if result.bad_tick is not None:
             return {"first_bad": result.bad_tick, "problems": problems}
@@ -120,14 +119,14 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
 
 def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str, Any]:
     """Run the step on instances that start at these ticks (None: a fresh one), each in a copy of this process."""
-    recorded_hash, found = tape.state_hash(job["tick"]), []
+    recorded_hash, steps = tape.state_hash(job["tick"]), []
     for start in job["starts"]:
         result = in_a_copy(partial(_trace_one, tape, factory, job, start))
-        found.append([start, result])
-        hashes = [one["hash"] for _, one in found if "step" in one]
+        steps.append([start, result])
+        hashes = [step["hash"] for _, step in steps if "step" in step]
         if recorded_hash in hashes and len(set(hashes)) > 1:
-            break  # One is right and one is not: that is what they are run for.
-    return {"steps": found}
+            break  # One gives the recorded state and one does not: that is enough.
+    return {"steps": steps}
 
 
 def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: int | None) -> dict[str, Any]:
@@ -153,7 +152,7 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
 
 
 def _phases(cursor: Cursor, before: Snapshot, step: TracedStep) -> list[PhaseStep]:
-    """What the phases of the step do, in a copy of this process; nothing if watching them changes what it gives."""
+    """The effects of the step's phases, in a copy of this process; none if watching them changes the result."""
     with_phases = hook(cursor.simulation, HasPhases)
     if step.state is None or with_phases is None or not with_phases.phases:
         return []

@@ -1,7 +1,7 @@
-"""The variants that ``replay explain`` compares, and the processes that they are run in.
+"""The variants that ``replay explain`` compares, and the processes that run them.
 
-A variant is an environment, a version of the code, or an instance that is fresh or used. All else is the same on all
-variants; the hash seed, which Python draws anew for each process, is set to 0 where the user has not set it.
+A variant is an environment, a version of the code, or an instance that is fresh or used. Everything else is equal on
+all variants. Python draws a new hash seed for each process: it is set to 0 if the user has not set it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from replayer.diagnose.explain.trace_step import TracedStep
 from sim.kernel.state import Snapshot
 
 _MODULE = "replayer.diagnose.explain.variant_process"
-_SHOWN_CHARS_MAX = 300  # Of what a process that died had to say.
+_SHOWN_CHARS_MAX = 300  # Of the last line that a process printed before it died.
 
 
 class VariantFailedError(RecordingError):
-    """A variant could not be run; the text says which and why."""
+    """A variant could not be run; the text names it and the reason."""
 
 
 @attrs.frozen
 class Variant:
-    """One of the things compared.
+    """One environment, version of the code or instance to run the step in.
 
     Attributes:
-        label: what it is, in words.
-        environment: variables to set, or to unset (None), beside those of this process.
-        code: a folder that goes in front of sys.path; None for the present code.
-        start: the tick from which an instance is run up to the bad one; None for a fresh one.
+        label: its description.
+        environment: variables to set, or to unset (None), in addition to those of this process.
+        code: a folder to put in front of sys.path; None for the present code.
+        start: the tick from which an instance runs up to the bad tick; None for a fresh instance.
     """
 
     label: str
@@ -47,19 +47,19 @@ class Variant:
     code: str | None = None
     start: int | None = None
 
-    def said(self, text: str) -> str:
-        """What went wrong on it, with its label unless it is just the present environment and code."""
-        return f"{self.label}: {text}" if self.environment or self.code is not None else text
+    def error_text(self, error: str) -> str:
+        """Prefix an error with the label, unless the variant is the present environment and code."""
+        return f"{self.label}: {error}" if self.environment or self.code is not None else error
 
 
 @attrs.frozen(eq=False)
 class VariantOutcome:
-    """What a variant gave.
+    """The outcome of a variant.
 
     Attributes:
-        variant: which.
-        step: the traced step; None if it was not come to.
-        why_not: why not.
+        variant: the variant that was run.
+        step: the traced step; None if it was not reached.
+        why_not: why it was not reached.
     """
 
     variant: Variant
@@ -68,7 +68,7 @@ class VariantOutcome:
 
     @property
     def result(self) -> tuple[int | None, str | None] | None:
-        """The hash after the step, or what it raised; None if it was not come to."""
+        """The hash after the step, and the error that it raised; None if it was not reached."""
         if self.step is None:
             return None
         return (self.step.state.hash() if self.step.state is not None else None), self.step.raised
@@ -76,7 +76,7 @@ class VariantOutcome:
 
 @attrs.frozen
 class SearchResult:
-    """What the search for a bad tick came to.
+    """The result of the search for a bad tick.
 
     Attributes:
         first_bad: the first bad tick; None if there is none.
@@ -99,7 +99,7 @@ class VariantRunner:
         self._started: list[PythonProcess] = []
 
     def warm_up(self, variants: Sequence[Variant]) -> None:
-        """Start processes for these variants: while they load what they need, something else can be done."""
+        """Start processes for these variants; they load their modules while this process continues."""
         for variant in variants:
             if variant not in self._waiting:
                 self._waiting[variant] = self._start(variant)
@@ -109,24 +109,25 @@ class VariantRunner:
     ) -> list[VariantOutcome]:
         """Run the step to a tick on these variants, side by side. before: the state at tick - 1.
 
-        starts: for each variant, from where instances are run; None is a fresh one. They are tried until one gives the
-        recorded state and one another. Raises VariantFailedError if a variant cannot be run.
+        starts: for each variant, the ticks from which instances run; None is a fresh one. They are tried until one
+        gives the recorded state and one a different state. Raises VariantFailedError if a variant cannot be run.
         """
         plain = snapshot_to_plain(before)
         jobs = [
             self._job("trace", variant) | {"tick": tick, "before": plain, "starts": list(starts)}
             for variant in variants
         ]
-        found = []
+        outcomes = []
         for variant, result in zip(variants, self._run(jobs, variants), strict=True):
-            for start, one in result["steps"]:
-                step = TracedStep.from_plain(one["step"]) if "step" in one else None
+            for start, outcome in result["steps"]:
+                step = TracedStep.from_plain(outcome["step"]) if "step" in outcome else None
                 label = variant.label if start is None else f"an instance that ran from tick {start:,}"
-                found.append(VariantOutcome(attrs.evolve(variant, label=label, start=start), step, one.get("gave_up")))
-        return found
+                evolved = attrs.evolve(variant, label=label, start=start)
+                outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up")))
+        return outcomes
 
     def state(self, variant: Variant, tick: int) -> Snapshot | None:
-        """The state at a tick as this variant makes it, proved by its hash; None if it gives another one."""
+        """The state at a tick on this variant, proved by its hash; None if it gives a different one."""
         try:
             (result,) = self._run([self._job("state", variant) | {"tick": tick}], [variant])
         except VariantFailedError:
@@ -134,7 +135,7 @@ class VariantRunner:
         return snapshot_from_plain(result["state"])
 
     def search(self, variant: Variant, progress: Callable[[float], None]) -> SearchResult:
-        """Verify the tape on this variant up to the first bad tick. progress: told how far it is, from 0 to 1.
+        """Verify the tape on this variant up to the first bad tick. progress: called with a fraction, from 0 to 1.
 
         Raises VariantFailedError if it cannot be run.
         """
@@ -167,7 +168,7 @@ class VariantRunner:
             path = Path(self._folder.name) / f"job{process.pid}"
             path.write_bytes(msgpack.packb(job))
             assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # It died already; what it said is read below.
+            with contextlib.suppress(BrokenPipeError):  # It died already; its output is read below.
                 process.stdin.write(f"{path}\n".encode())
                 process.stdin.flush()
             running.append((variant, path, process))
@@ -179,14 +180,14 @@ class VariantRunner:
             "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
             **variant.environment,
         }
-        with self._said(len(self._started)).open("wb") as said:
-            process = start_python(module_program(_MODULE), environment=environment, stderr=said.fileno())
+        with self._stderr_path(len(self._started)).open("wb") as stderr:
+            process = start_python(module_program(_MODULE), environment=environment, stderr=stderr.fileno())
         self._started.append(process)
         return process
 
-    def _said(self, number: int) -> Path:
-        """Where a process's words go."""
-        return Path(self._folder.name) / f"said{number}"
+    def _stderr_path(self, number: int) -> Path:
+        """The file that a process writes its stderr to."""
+        return Path(self._folder.name) / f"stderr{number}"
 
     def _result(
         self, variant: Variant, path: Path, process: PythonProcess, progress: Callable[[float], None] | None
@@ -198,10 +199,10 @@ class VariantRunner:
         code = process.wait()
         answer = Path(f"{path}.result")
         if code or not answer.exists():
-            last = last_line(self._said(self._started.index(process)).read_bytes()) or f"exit code {code}"
+            last = last_line(self._stderr_path(self._started.index(process)).read_bytes()) or f"exit code {code}"
             last = last[:_SHOWN_CHARS_MAX]
-            raise VariantFailedError(variant.said(f"the process that ran the step died: {last}"))
+            raise VariantFailedError(variant.error_text(f"the process that ran the step died: {last}"))
         result: dict[str, Any] = msgpack.unpackb(answer.read_bytes(), strict_map_key=False)
         if "error" in result:
-            raise VariantFailedError(variant.said(str(result["error"])))
+            raise VariantFailedError(variant.error_text(str(result["error"])))
         return result

@@ -1,6 +1,6 @@
-"""Hold all that a step can read or move outside of the state, by path, and put it back; object_walk.py takes it down.
+"""Hold everything outside the state that a step can read or change, by path, and restore it.
 
-Invariant: what put_back restores keeps its identity: objects get their old content, they are not replaced.
+object_walk.py captures it. Invariant: put_back keeps identities: objects get their old content, they are not replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from replayer.diagnose.hidden_state.value_kinds import put_content
 
-Step = tuple[str, Any]  # How to get from a holder to what it holds: attribute, item, global, cell, …
+Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, global, cell, …
 Path = tuple[Step, ...]
 
 INSTANCE = "instance"
@@ -24,20 +24,20 @@ NUMPY_RANDOM_PATH: Path = (("ambient", "np.random"),)
 ENVIRONMENT_PATH: Path = (("ambient", "os.environ"),)
 FOLDER_PATH: Path = (("ambient", "current folder"),)
 
-ABSENT: Any = object()  # Instead of a value, where there is none.
+ABSENT: Any = object()  # Stands for a missing value.
 
 
 @attrs.define(eq=False)
 class Ambient:
-    """What was found outside of the state at one moment.
+    """Everything outside the state at one moment.
 
     Attributes:
-        leaves: by path, what a value was reduced to for comparison.
+        leaves: by path, the reduced form of a value for comparison.
         objects: by path, the containers and arrays themselves.
-        contents: by path, their kind and what put_back gives them.
+        contents: by path, their kind and the content that put_back restores.
         aliases: a further path to an object, or to its memory, and the first path to that.
         types: of the objects that were walked.
-        is_whole: False if there was more than is looked at.
+        is_complete: False if there was more than the limits allow to inspect.
     """
 
     leaves: dict[Path, Any] = attrs.field(factory=dict)
@@ -45,17 +45,17 @@ class Ambient:
     contents: dict[Path, tuple[str, Any]] = attrs.field(factory=dict)
     aliases: dict[Path, Path] = attrs.field(factory=dict)
     types: set[type] = attrs.field(factory=set)
-    is_whole: bool = True
+    is_complete: bool = True
 
     def put_back(self, prefixes: Iterable[Path] | None = None) -> None:
-        """Give everything outside of the instances its content again, or only what lies at or below these paths."""
-        wanted = None if prefixes is None else set(prefixes)
+        """Restore the content of everything outside the instances, or only of the values at or below these paths."""
+        chosen = None if prefixes is None else set(prefixes)
         for path, (kind, content) in self.contents.items():
             if path[0][0] == INSTANCE:
                 continue
-            if wanted is None or any(path[:depth] in wanted for depth in range(1, len(path) + 1)):
+            if chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1)):
                 _put(path, kind, self.objects.get(path), content)
-        for path in wanted or ():
+        for path in chosen or ():
             kind, content = self.contents.get(path[:-1], ("", None))
             if kind in ("global", "class", "object", "function attribute"):
                 set_child(self.objects[path[:-1]], path[-1], content.get(path[-1][1], ABSENT))
@@ -66,7 +66,7 @@ class Ambient:
 
 
 def set_child(holder: Any, step: Step, value: Any) -> None:
-    """Let a holder hold value, or nothing where it is absent, under one of its names."""
+    """Set one of the names of a holder to value, or delete it if value is ABSENT."""
     kind, name = step
     match kind:
         case "global":
@@ -119,7 +119,7 @@ def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
 
 
 def names_of(kind: str, holder: Any) -> dict[str, Any]:
-    """The names of a module, a class or a function whose values may move."""
+    """The names of a module, a class or a function whose values may change."""
     return {
         name: value
         for name, value in (holder.__dict__ if kind == "function attribute" else vars(holder)).items()

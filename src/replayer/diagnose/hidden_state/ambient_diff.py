@@ -1,7 +1,7 @@
-"""Name what differs between the ambient of a live run and that of a restored copy, and say how.
+"""Name the differences between the ambient of a live run and that of a restored copy.
 
-A candidate is one thing with a name of its own, such as ``Walkers._memo``: whatever differs below it is gathered in
-it. That it differs does not mean that it matters: trials.py finds that out.
+A candidate has a name, such as ``Walkers._memo``, and collects all differences below that name. A difference need not
+matter: trials.py tests that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from replayer.diagnose.hidden_state.ambient import (
 )
 from replayer.diagnose.hidden_state.value_kinds import same_leaf
 
-WORDS_DRAWN_MAX = 10_000  # So many draws of a global generator are counted.
+WORDS_DRAWN_MAX = 10_000  # Draws of a global generator are counted up to this number.
 SHOWN_CHARS_MAX = 40  # Of a value in a sentence.
 
 _NAMING = {
@@ -42,13 +42,13 @@ _NOTHING: Any = object()
 
 @attrs.frozen
 class Candidate:
-    """Something outside of the state that a restored copy finds otherwise than the live run did.
+    """A value outside the state that differs between a restored copy and the live run.
 
     Attributes:
-        name: how a user would find it in the code.
+        name: for finding it in the code.
         kind: attribute, module global, class attribute, closure, default argument, cache, random generator, alias, …
-        detail: how it differs, in a few words.
-        paths: to what differs, in the live run's ambient.
+        detail: the difference, in a few words.
+        paths: of the differing values, in the live run's ambient.
     """
 
     name: str
@@ -58,16 +58,16 @@ class Candidate:
 
 
 def find_candidates(live: Ambient, copy: Ambient) -> list[Candidate]:
-    """What differs between two ambients, the outermost names first."""
-    groups: dict[Path, list[Path]] = {}  # What differs, by the name that it is shown under.
+    """The differences between two ambients, the outermost names first."""
+    groups: dict[Path, list[Path]] = {}  # Differing paths, by the name that they are shown under.
     differing = set(_differing(live, copy))
     for path in sorted(differing, key=len):
         if any(path[:depth] in differing for depth in range(1, len(path))):
-            continue  # Whoever gets the outer one back gets this, too.
+            continue  # Restoring the outer one restores this as well.
         shown = tuple((kind, None) if kind == "item" else (kind, name) for kind, name in _place_of(path))
         groups.setdefault(shown, []).append(path)
-    found = [_candidate(paths, live, copy) for paths in groups.values()]
-    return [*found, *_broken_aliases(live, copy)]
+    candidates = [_candidate(paths, live, copy) for paths in groups.values()]
+    return [*candidates, *_broken_aliases(live, copy)]
 
 
 def _differing(live: Ambient, copy: Ambient) -> Iterable[Path]:
@@ -81,7 +81,7 @@ def _differing(live: Ambient, copy: Ambient) -> Iterable[Path]:
 
 
 def _place_of(path: Path) -> Path:
-    """The innermost name on the way to a value: items of a container are of the name that holds it."""
+    """The innermost name on the path to a value: items of a container belong to the name that holds it."""
     for end in range(len(path), 1, -1):
         if path[end - 1][0] in _NAMING and path[end - 1][1] not in ("__self__", "__func__", "keywords", "args"):
             return path[:end]
@@ -116,7 +116,7 @@ def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
 
 
 def _common(paths: list[Path]) -> Path:
-    """The name that paths have in common, with an ellipsis for the items in which they differ."""
+    """The common name of several paths, with an ellipsis for the items in which they differ."""
     places = [_place_of(path) for path in paths]
     return tuple(
         step if all(place[index] == step for place in places) else (step[0], ...)
@@ -125,7 +125,7 @@ def _common(paths: list[Path]) -> Path:
 
 
 def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
-    found = []
+    candidates = []
     for one, other in ((live, copy), (copy, live)):
         for path, first in one.aliases.items():
             if path[0][0] != INSTANCE or other.aliases.get(path) == first or path not in other.objects:
@@ -133,17 +133,17 @@ def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
             if first not in other.objects or type(one.objects.get(first)).__name__ in _NEVER_ALIASES:
                 continue
             how = (
-                "shared memory in the live run, after the load they do not"
+                "shared memory in the live run, not after the load"
                 if one is live
-                else "did not share memory in the live run, after the load they do"
+                else "share memory after the load, not in the live run"
             )
             name = f"{name_of(_place_of(first))} and {name_of(_place_of(path))}"
-            found.append(Candidate(name, "alias", how, (first, path)))
-    return found
+            candidates.append(Candidate(name, "alias", how, (first, path)))
+    return candidates
 
 
 def name_of(path: Path) -> str:
-    """A path as one would write it, such as Walkers.agents[3]._memo or module walkers: COUNTER."""
+    """A path as written in code, such as Walkers.agents[3]._memo or module walkers: COUNTER."""
     text = ""
     for kind, name in path:
         match kind:
@@ -166,14 +166,16 @@ def name_of(path: Path) -> str:
 
 
 def _contrast(ours: Any, theirs: Any) -> str:
-    """How two leaves differ, in a few words."""
+    """The difference between two leaves, in a few words."""
     for leaf in (ours, theirs):
         if isinstance(leaf, tuple) and leaf[:1] == ("view of the state",):
             which = "the live run" if leaf is ours else "the copy"
-            return f"is a view of the state in {which} only" if not _both_views(ours, theirs) else "views other bytes"
+            return (
+                f"is a view of the state in {which} only" if not _both_views(ours, theirs) else "views different bytes"
+            )
     left, right = _summary(ours), _summary(theirs)
     if left == right:
-        left, right = f"{left}", "others of the same number" if "entr" in left or "×" in left else right
+        left, right = f"{left}", "the same number with different values" if "entr" in left or "×" in left else right
     return f"{left} in the live run, {right} for the copy"
 
 
@@ -210,17 +212,17 @@ def _shown(value: Any) -> str:
 
 
 def _words_text(ours: Any, theirs: Any) -> str:
-    """How many words were drawn from the random module between two of its states."""
-    for before, after, who in ((ours, theirs, "since the tick was live"), (theirs, ours, "in the live run only")):
+    """The number of words drawn from the random module between two of its states, as text."""
+    for before, after, when in ((ours, theirs, "since the live run"), (theirs, ours, "in the live run only")):
         count = words_between(before, after)
         if count is not None:
-            return f"{count} word{'' if count == 1 else 's'} of 32 bits drawn {who}"
+            return f"{count} word{'' if count == 1 else 's'} of 32 bits drawn {when}"
     return "its state differs"
 
 
 def words_between(before: Any, after: Any) -> int | None:
-    """How many 32-bit words lead from one state of random.Random to another; None if more than a few thousand do."""
-    walker = random.Random()  # noqa: S311 - it only repeats what was drawn
+    """The number of 32-bit words drawn between two states of random.Random; None if it is WORDS_DRAWN_MAX or more."""
+    walker = random.Random()  # noqa: S311 - it only repeats draws
     walker.setstate(before)
     if before[1] == after[1]:
         return 0

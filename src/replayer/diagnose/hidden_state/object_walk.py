@@ -1,13 +1,13 @@
-"""Take down all that a step can read or move outside of the state, with a path to each part.
+"""Capture everything outside the state that a step can read or change, with a path to each value.
 
-Looked at are: what the simulation's objects store (through plain containers, arrays, generators and objects, to a
-bounded depth and count), the globals and class attributes of its modules, the closures, default arguments and
-attributes of its functions, its caches, the global random generators, the environment and the current folder.
+The walk covers the values that the simulation's objects store (through plain containers, arrays, generators and
+objects, to a bounded depth and count), the globals and class attributes of its modules, the closures, default arguments
+and attributes of its functions, its caches, the global random generators, the environment and the current folder.
 
 Invariants:
-    1. Taking an ambient down changes nothing and runs none of the user's code.
-    2. Every object is walked once, at the shortest path to it, one through data before one through functions; further
-       paths to it are aliases of that one.
+    1. Capturing an ambient changes nothing and runs none of the user's code.
+    2. Every object is walked once, at the shortest path to it; paths through data come before those through functions.
+       Further paths to it are aliases of that one.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from replayer.diagnose.hidden_state.value_kinds import (
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
 from sim.kernel.state import State
 
-NODES_MAX = 20_000  # Values of one ambient; what lies beyond is not looked at, and the report says so.
+NODES_MAX = 20_000  # Values of one ambient; further ones are not inspected, which the report notes.
 DEPTH_MAX = 60  # Steps of a path.
 
 _THROUGH_FUNCTIONS = {"function", "method", "partial", "cell", "coroutine"}
 
 
 def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
-    """Take down what surrounds a simulation, and what it stores itself; None: only what surrounds it."""
+    """Capture a simulation's surroundings and the values that it stores itself; None: the surroundings only."""
     walk = _Walk(roots, simulation)
     walk.surroundings()
     if simulation is not None:
@@ -60,7 +60,7 @@ def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
 
 
 class _Walk:
-    """One walk over everything."""
+    """One walk over an ambient."""
 
     def __init__(self, roots: Roots, simulation: Simulation | None) -> None:
         self.ambient = Ambient()
@@ -76,7 +76,7 @@ class _Walk:
     # --- roots
 
     def surroundings(self) -> None:
-        """Modules, classes, functions, and what the process has once."""
+        """Walk modules, classes and functions, and the values that a process has once."""
         ambient, roots = self.ambient, self._roots
         for name, module in roots.modules.items():
             self._namespace((("module", name),), "global", module)
@@ -99,10 +99,10 @@ class _Walk:
         ambient.contents[FOLDER_PATH] = ("folder", folder)
 
     def instance(self, simulation: Simulation) -> None:
-        """What the simulation's own objects store; its state is what is not looked at."""
+        """Walk the values that the simulation's own objects store, except its state."""
         inner = inner_of(simulation)
         path: Path = ((INSTANCE, type(inner).__qualname__.rpartition(".")[2]),)
-        if not isinstance(simulation, ArenaOfSaved):  # Its arena is a copy of what is saved: nobody else's memory.
+        if not isinstance(simulation, ArenaOfSaved):  # The arena of that one is a copy, which nothing else refers to.
             arena = simulation.state.arena
             start = arena.__array_interface__["data"][0]
             self._arena = (start, start + arena.nbytes)
@@ -138,7 +138,7 @@ class _Walk:
             self._next.append((path, kind, value))
 
     def walk_on(self) -> None:
-        """Go through all that was met."""
+        """Walk all queued values."""
         ambient = self.ambient
         while self._next or self._later:
             path, kind, value = (self._next or self._later).popleft()
@@ -146,7 +146,7 @@ class _Walk:
                 ambient.aliases[path] = self._seen[id(value)]
                 continue
             if len(ambient.leaves) + len(ambient.objects) > NODES_MAX or len(path) > DEPTH_MAX:
-                ambient.is_whole = False
+                ambient.is_complete = False
                 continue
             ambient.objects[path] = value
             walk = _WALKS.get(kind)
@@ -182,7 +182,7 @@ class _Walk:
 
     def _items(self, path: Path, kind: str, content: list[Any]) -> None:
         if all(kind_of(type_) == "atom" for type_ in set(map(type, content))):
-            self.ambient.leaves[path] = (kind, content)  # The shortest way for the most frequent case.
+            self.ambient.leaves[path] = (kind, content)  # A shortcut for the most frequent case.
             return
         self.ambient.leaves[path] = (kind, len(content))
         for index, one in enumerate(content):
@@ -190,14 +190,14 @@ class _Walk:
 
     def walk_set(self, path: Path, value: Any) -> None:
         self._keep("set", path, value)
-        self._items(path, "set", list(value))  # In the order in which a step would go through it.
+        self._items(path, "set", list(value))  # In the order in which a step would iterate.
 
     def walk_bytearray(self, path: Path, value: bytearray) -> None:
         self.ambient.leaves[path] = self._keep("bytearray", path, value)
 
     def walk_state(self, path: Path, value: State) -> None:
         if not self._in_instance:
-            self.ambient.leaves[path] = "State"  # Of some simulation; its own walk, if it has one, says more.
+            self.ambient.leaves[path] = "State"  # Of some simulation; its own walk, if it has one, covers it.
             return
         self.ambient.leaves[path] = ("state", value.layout.hash_seed)
         for name in value:
@@ -238,7 +238,7 @@ class _Walk:
         try:
             content = value.cell_contents
         except ValueError:
-            return  # An empty cell: a name that was never given a value.
+            return  # An empty cell: its name was never assigned.
         self.ambient.contents[path] = ("cell", content)
         self._value((*path, ("cell", "")), content)
 
@@ -279,7 +279,7 @@ class _Walk:
         kind = type(value)
         self.ambient.leaves[path] = kind.__qualname__
         if not self._in_instance and (kind is self._own_class or not self._roots.has_class(kind)):
-            return  # A simulation that a global knows has a walk of its own; what is a library's stays its own.
+            return  # A simulation in a global has its own walk; objects of libraries are not walked.
         self.ambient.types.add(kind)
         content = attributes_of(value)
         self.ambient.contents[path] = ("object", content)
@@ -289,7 +289,7 @@ class _Walk:
             self._local_class(path, kind)
 
     def _local_class(self, path: Path, kind: type) -> None:
-        """A class that a function made may have a closure for each instance."""
+        """Walk a class that was defined in a function: it may have a closure for each instance."""
         for base in kind.__mro__:
             if "<locals>" in base.__qualname__ and id(base) not in self._seen:
                 self._seen[id(base)] = own = (*path, ("class of", base.__qualname__.rpartition(".")[2]))
@@ -300,9 +300,9 @@ class _Walk:
     # --- memory
 
     def find_shared_memory(self) -> None:
-        """Note arrays that lie in another one's memory, or in the state's."""
+        """Note arrays that lie in the memory of a different array, or of the state."""
         top_high, top_path = 0, None
-        for low, high, path in sorted(self._arrays, key=lambda one: (one[0], -one[1])):
+        for low, high, path in sorted(self._arrays, key=lambda entry: (entry[0], -entry[1])):
             if low < top_high and top_path is not None:
                 self.ambient.aliases[path] = top_path
             if high > top_high:
@@ -311,7 +311,7 @@ class _Walk:
 
 def _current_folder() -> str | None:
     try:
-        return os.getcwd()  # noqa: PTH109 - a Path would take longer to make than all the rest
+        return os.getcwd()  # noqa: PTH109 - a Path would take longer to make than everything else
     except OSError:
         return None  # It was removed.
 

@@ -1,9 +1,9 @@
-"""Stand between a step and what the world outside tells it: clocks, entropy, environment variables.
+"""Intercept a step's reads of outside sources: clocks, entropy, environment variables.
 
-While a live run steps, what it asks for is counted and kept. While a copy steps, clocks run a day ahead, so that a
-step that depends on them parts from the live run for sure; or what the live run was told is told again.
+While a live run steps, its reads are counted and kept. While a copy steps, clocks run a day ahead: a step that depends
+on them then diverges from the live run. Or the copy gets the values that the live run got.
 
-Only the thread that steps is concerned; other threads, such as a progress bar's, get what they always get.
+Only the thread that steps is affected; other threads, such as that of a progress bar, get the real values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import attrs
 
 from replayer.diagnose.hidden_state.roots import Roots
 
-AHEAD_S = 100_003.7  # How far ahead the clocks of copies are.
+AHEAD_S = 100_003.7  # Seconds by which the clocks of copies are ahead.
 
 _CLOCKS = (
     "time",
@@ -41,78 +41,78 @@ CLOCK, ENTROPY = "clock", "entropy"
 
 
 @attrs.define
-class Asked:
-    """What steps asked one source for.
+class SourceReads:
+    """The reads of one source by steps.
 
     Attributes:
         name: such as time.time.
         kind: CLOCK or ENTROPY.
-        place: file and line that asked first.
-        answers: in their order.
+        place: file and line of the first read.
+        values: the values that were returned, in order.
     """
 
     name: str
     kind: str
     place: str
-    answers: list[Any] = attrs.field(factory=list)
+    values: list[Any] = attrs.field(factory=list)
 
 
 @attrs.define
-class Answers:
-    """What a stretch of steps asked for, by source; and which environment variables were read where."""
+class OutsideReads:
+    """The reads of a series of steps by source, and the environment variables that were read, with their places."""
 
-    asked: dict[str, Asked] = attrs.field(factory=dict)
+    sources: dict[str, SourceReads] = attrs.field(factory=dict)
     variables: dict[str, str] = attrs.field(factory=dict)
 
 
 class OutsideSources:
-    """The sources as one simulation's code reaches them."""
+    """The outside sources of one simulation's code."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
 
     @contextmanager
-    def counted(self, answers: Answers) -> Iterator[None]:
-        """Keep in answers what is asked for."""
+    def counted(self, reads: OutsideReads) -> Iterator[None]:
+        """Add the reads to reads while the context is open."""
 
-        def answer(name: str, kind: str, original: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-            value = original(*given)
+        def read(name: str, kind: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+            value = original(*arguments)
             shown, place = _caller(name)
-            asked = answers.asked.setdefault(shown, Asked(shown, kind, place))
-            asked.answers.append((name, value))
+            source = reads.sources.setdefault(shown, SourceReads(shown, kind, place))
+            source.values.append((name, value))
             return value
 
-        with self._patched(answer, answers.variables):
+        with self._patched(read, reads.variables):
             yield
 
     @contextmanager
-    def moved(self, answers: Answers, told_again: frozenset[str] = frozenset()) -> Iterator[None]:
-        """Let clocks run ahead; the sources named in told_again give the same answers again, as long as they last."""
-        rest = {name: list(asked.answers) for name, asked in answers.asked.items() if name in told_again}
+    def moved(self, reads: OutsideReads, repeated: frozenset[str] = frozenset()) -> Iterator[None]:
+        """Run the clocks ahead; the sources in repeated return the values of reads again, as long as they last."""
+        rest = {name: list(source.values) for name, source in reads.sources.items() if name in repeated}
 
-        def answer(name: str, kind: str, original: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+        def read(name: str, kind: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
             kept = rest.get(_caller(name)[0])
             if kept and kept[0][0] == name:
                 return kept.pop(0)[1]
-            value = original(*given)
+            value = original(*arguments)
             return _ahead(name, value) if kind == CLOCK else value
 
-        with self._patched(answer, {}):
+        with self._patched(read, {}):
             yield
 
     @contextmanager
-    def _patched(self, answer: Callable[..., Any], variables: dict[str, str]) -> Iterator[None]:
+    def _patched(self, read: Callable[..., Any], variables: dict[str, str]) -> Iterator[None]:
         thread = threading.get_ident()
         substitutes: dict[int, Any] = {}
         originals: list[Any] = []
 
         def stand_in(name: str, kind: str, original: Callable[..., Any]) -> None:
-            def asked(*given: Any) -> Any:
+            def substitute(*arguments: Any) -> Any:
                 if threading.get_ident() != thread:
-                    return original(*given)
-                return answer(name, kind, original, given)
+                    return original(*arguments)
+                return read(name, kind, original, arguments)
 
-            substitutes[id(original)] = asked
+            substitutes[id(original)] = substitute
             originals.append(original)
 
         for name in _CLOCKS:
@@ -120,17 +120,17 @@ class OutsideSources:
         stand_in("os.urandom", ENTROPY, os.urandom)
         stand_in("uuid.uuid1", ENTROPY, uuid.uuid1)
         for kind in (dt.datetime, dt.date):
-            substitutes[id(kind)] = _dated(kind, answer, thread)
+            substitutes[id(kind)] = _dated(kind, read, thread)
         environment = type(os.environ)
         get_item = environment.__getitem__
 
-        def read(self: Any, key: Any) -> Any:
+        def read_variable(self: Any, key: Any) -> Any:
             if self is os.environ and threading.get_ident() == thread and isinstance(key, str):
                 variables.setdefault(key, _caller("os.environ")[1])
             return get_item(self, key)
 
         places = self._put(substitutes)
-        environment.__getitem__ = read  # type: ignore[method-assign]
+        environment.__getitem__ = read_variable  # type: ignore[method-assign]
         try:
             yield
         finally:
@@ -139,16 +139,16 @@ class OutsideSources:
                 holder[name] = original
 
     def _put(self, substitutes: Mapping[int, Any]) -> list[tuple[dict[str, Any], str, Any]]:
-        """Replace what is in Python's own modules and the simulation's by its substitute; say what was where."""
+        """Install the substitutes in Python's modules and the simulation's; return the replaced values."""
         modules: list[ModuleType] = [time, os, random, uuid, dt, *self._roots.modules.values()]
-        found = []
+        replaced = []
         for module in modules:
             names = vars(module)
             for name, value in list(names.items()):
                 if id(value) in substitutes:
-                    found.append((names, name, value))
+                    replaced.append((names, name, value))
                     names[name] = substitutes[id(value)]
-        return found
+        return replaced
 
 
 def _ahead(name: str, value: Any) -> Any:
@@ -157,8 +157,8 @@ def _ahead(name: str, value: Any) -> Any:
     return value + int(AHEAD_S * 1e9) if name.endswith("_ns") else value + AHEAD_S
 
 
-def _dated(kind: type[Any], answer: Callable[..., Any], thread: int) -> type[Any]:
-    """datetime or date with a now and today that are asked; whatever is made or tested is of the real class."""
+def _dated(kind: type[Any], read: Callable[..., Any], thread: int) -> type[Any]:
+    """A substitute for datetime or date with intercepted now and today; instances are of the real class."""
 
     class Kind(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -167,21 +167,21 @@ def _dated(kind: type[Any], answer: Callable[..., Any], thread: int) -> type[Any
         def __subclasscheck__(cls, other: type) -> bool:
             return issubclass(other, kind)
 
-    def make(_: Any, *given: Any, **named: Any) -> Any:
-        return kind(*given, **named)
+    def make(_: Any, *arguments: Any, **named: Any) -> Any:
+        return kind(*arguments, **named)
 
-    def asked(name: str) -> Any:
+    def intercepted(name: str) -> Any:
         original = getattr(kind, name)
 
-        def ask(*given: Any, **named: Any) -> Any:
+        def substitute(*arguments: Any, **named: Any) -> Any:
             if threading.get_ident() != thread or named:
-                return original(*given, **named)
-            return answer(f"{kind.__name__}.{name}", CLOCK, original, given)
+                return original(*arguments, **named)
+            return read(f"{kind.__name__}.{name}", CLOCK, original, arguments)
 
-        return staticmethod(ask)
+        return staticmethod(substitute)
 
     names = [name for name in ("now", "utcnow", "today") if hasattr(kind, name)]
-    return Kind(kind.__name__, (kind,), {"__new__": make, **{name: asked(name) for name in names}})
+    return Kind(kind.__name__, (kind,), {"__new__": make, **{name: intercepted(name) for name in names}})
 
 
 _HERE = str(Path(__file__).parent)
@@ -189,7 +189,7 @@ _LIBRARY = str(Path(os.__file__).parent)
 
 
 def _caller(name: str) -> tuple[str, str]:
-    """Which of Python's own functions was called, seen from the first frame that is not Python's, and from where."""
+    """The function of Python's library that user code called, and the file and line of that call."""
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads source files, which would take a thousand times longer
     shown, place = name, ""
     while frame is not None:

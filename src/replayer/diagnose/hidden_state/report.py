@@ -1,4 +1,4 @@
-"""What a sync test found, as data and as the lines that people read."""
+"""The report of a sync test, as data and as lines of text."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ FIELDS_SHOWN = 5
 
 FRESH, USED, READ, ENVIRONMENT, MARKS = "fresh", "used", "read", "environment", "marks"
 _HAPPENED = {
-    FRESH: "restored into a fresh instance, globals and caches as before the run, it goes on otherwise",
-    USED: "restored into an instance that has run elsewhere, it goes on otherwise",
+    FRESH: "restored into a fresh instance, with globals and caches as before the run, it diverges",
+    USED: "restored into an instance that has run elsewhere, it diverges",
     READ: "being read changes the simulation",
-    ENVIRONMENT: "with other environment variables it goes on otherwise",
+    ENVIRONMENT: "with different environment variables it diverges",
     MARKS: "rows were written without a mark",
 }
 
 
 @attrs.frozen
 class Suspect:
-    """Something outside of the state that may take part in the step.
+    """A value or source outside the state that may take part in the step.
 
     Attributes:
-        name: how to find it in the code, such as ``Walkers._memo`` or ``module walkers: COUNTER``.
+        name: for finding it in the code, such as ``Walkers._memo`` or ``module walkers: COUNTER``.
         kind: attribute, module global, class attribute, closure, default argument, function attribute, cache, random
             generator, environment variable, clock, entropy, alias, reading, …
-        detail: how it differed, in a few words.
-        proved: the hashes differ with it, and are equal when it is as it was in the live run.
+        detail: the difference, in a few words.
+        proved: True if the hashes differ with it, and are equal when it is as in the live run.
     """
 
     name: str
@@ -48,16 +48,16 @@ class Suspect:
 
 @attrs.frozen(eq=False)
 class SyncFinding:
-    """One way in which a simulation was seen to depend on what is not in its state.
+    """One way in which a simulation depends on something that is not in its state.
 
     Attributes:
-        tick: the first bad one.
-        start_tick: where the state was restored.
-        way: into what it was restored, or what was done to it: fresh, used, read, environment or marks.
+        tick: the first bad tick.
+        start_tick: the tick at which the state was restored.
+        way: the kind of trial: fresh, used, read, environment or marks.
         expected_hash, actual_hash: of the live run and of the copy, at tick; None if the copy raised, or for marks.
-        differences: by field, recorded is the live run's and replayed the copy's.
-        suspects: the best first.
-        note: what else must be said, in a sentence.
+        differences: by field; recorded is the live run's value and replayed the copy's.
+        suspects: the most likely first.
+        note: a remark, in a sentence.
     """
 
     tick: int
@@ -75,14 +75,14 @@ class SyncFinding:
 
 @attrs.frozen(eq=False)
 class SyncReport:
-    """What a sync test found.
+    """The result of a sync test.
 
     Attributes:
-        tick_count: how many ticks were run live.
-        restore_count: how often a state was restored and gone on from.
-        findings: one a way in which the first bad period parted; empty for a sound simulation.
-        moves: names of what moved outside of the state without any effect that was seen.
-        notes: what could not be looked at.
+        tick_count: the number of live ticks.
+        restore_count: the number of times that a state was restored and the run continued from it.
+        findings: one for each way in which the first bad period diverged; empty if none did.
+        moves: names of values that changed outside the state without an observed effect.
+        notes: limits of the test.
     """
 
     tick_count: int
@@ -93,7 +93,7 @@ class SyncReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return not self.findings
 
     @property
@@ -103,7 +103,7 @@ class SyncReport:
 
     @property
     def suspects(self) -> list[Suspect]:
-        """Of all findings, each name once, the proved ones first."""
+        """The suspects of all findings, each name once, the proved ones first."""
         best: dict[str, Suspect] = {}
         for finding in self.findings:
             for suspect in finding.suspects:
@@ -113,26 +113,26 @@ class SyncReport:
 
 
 def report_lines(name: str, report: SyncReport, *, verbose: bool = False) -> list[str]:
-    """A report on one screen."""
+    """Format a report for one screen."""
     if report.ok:
         ticks, restores = counted(report.tick_count, "tick"), counted(report.restore_count, "restore")
         lines = [f"{name}: no hidden state seen in {ticks}, {restores} into fresh and used instances"]
     else:
         lines = [f"{name}: HIDDEN STATE, first seen at tick {report.first_bad:,}"]
-    told: set[frozenset[str]] = set()
+    shown: set[frozenset[str]] = set()
     for finding in report.findings:
         names = frozenset(suspect.name for suspect in finding.suspects)
-        whole = finding_lines(finding)
-        lines += [f"  {line}" for line in (whole[:1] if names and names in told else whole)]
-        told.add(names)
+        all_lines = finding_lines(finding)
+        lines += [f"  {line}" for line in (all_lines[:1] if names and names in shown else all_lines)]
+        shown.add(names)
     lines += [f"  note: {note}" for note in report.notes]
     if verbose:
-        lines += [f"  moves outside of the state, without effect seen: {name}" for name in report.moves]
+        lines += [f"  changes outside the state, no effect observed: {name}" for name in report.moves]
     return [plain_text(line) for line in lines]
 
 
 def finding_lines(finding: SyncFinding) -> list[str]:
-    """One finding: what happened, which fields, who is suspected."""
+    """Format one finding: the event, the fields, the suspects."""
     lines = [f"tick {finding.tick:,}: {_HAPPENED[finding.way]} (from tick {finding.start_tick:,})"]
     if finding.note is not None:
         lines.append(f"  {finding.note}")
@@ -141,22 +141,22 @@ def finding_lines(finding: SyncFinding) -> list[str]:
     for difference in finding.differences[:FIELDS_SHOWN]:
         lines.append(f"  {difference.field}: {difference.note or counted(difference.row_count, 'row')}")
         lines += [f"    {line}" for line in row_lines(difference, ("live", "restored"))[:ROWS_SHOWN]]
-    hidden = len(finding.differences) - FIELDS_SHOWN
-    if hidden > 0:
-        lines.append(f"  … and {counted(hidden, 'field')} more")
+    omitted = len(finding.differences) - FIELDS_SHOWN
+    if omitted > 0:
+        lines.append(f"  … and {counted(omitted, 'field')} more")
     if finding.suspects:
-        lines.append("  outside of the state, best first:")
+        lines.append("  suspects outside the state, most likely first:")
         lines += [f"    {suspect}" for suspect in finding.suspects[:SUSPECTS_SHOWN]]
     elif finding.way in (FRESH, USED):
         lines.append(
-            "  nothing that Python shows differed: look for state in C code or files, for threads, for the order of memory "
-            "addresses, for times or addresses in what save gives"
+            "  no Python value was seen to differ: check state in C code or files, threads, the order of memory "
+            "addresses, and times or addresses in the result of save"
         )
     return lines
 
 
 def report_facts(report: SyncReport) -> dict[str, Any]:
-    """A report for programs."""
+    """Format a report for programs."""
     return {
         "ok": report.ok,
         "first_bad": report.first_bad,

@@ -1,8 +1,8 @@
-"""Know where, outside of its instances, a simulation's code can keep something: modules, classes and functions.
+"""Find the modules, classes and functions in which a simulation's code can keep values outside its instances.
 
-The user's modules count, and those that they import; of installed packages only the modules whose classes the
-simulation's objects are of. Python's own modules, NumPy and the recorder itself do not count: what they keep for
-everybody (the global random generators, the environment) has a place of its own in ambient.py.
+These are the user's modules and those that they import; of installed packages, only the modules that define the classes
+of the simulation's objects. Python's own modules, NumPy and the recorder are excluded: their global values (random
+generators, the environment) are handled in ambient.py.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 
 from sim.kernel.class_names import module_of
 
-MODULES_MAX = 200  # A program has fewer of its own; beyond, a look at all of them would take too long.
+MODULES_MAX = 200  # A program has fewer of its own; walking more would take too long.
 
-_NOBODYS = {"sim", "recorder", "replayer", "numpy", "numba", "pytest", "_pytest"}
-_WORLDS = ("sim.worlds.", "sim.scenario.")  # Ours, but checked like everybody's.
+_EXCLUDED = {"sim", "recorder", "replayer", "numpy", "numba", "pytest", "_pytest"}
+_WORLDS = ("sim.worlds.", "sim.scenario.")  # Part of the library, but checked like user code.
 CACHE_TYPE: type[Any] = type(functools.lru_cache(lambda: None))
 
 
@@ -29,8 +29,8 @@ class Roots:
 
     Attributes:
         modules: by name.
-        classes: defined at the top of modules, or given as the factory; with a label of their own, module:name.
-        functions: that are defined in those, likewise.
+        classes: defined at the top of modules, or given as the factory; each with a unique label, module:name.
+        functions: those of the modules and classes, each with a unique label.
     """
 
     def __init__(self, factory: Callable[[], Any]) -> None:
@@ -50,23 +50,23 @@ class Roots:
                 self.add_types([type(part)])
 
     def add_types(self, types: Iterable[type]) -> None:
-        """Take in the classes of the simulation's objects; those that a function made belong to the instance."""
+        """Add the classes of the simulation's objects; those defined in a function belong to the instance."""
         for kind in types:
             for base in kind.__mro__:
                 if (
                     base not in self.classes
                     and "<locals>" not in base.__qualname__
-                    and not _is_nobodys(module_of(base))
+                    and not _is_excluded(module_of(base))
                 ):
                     self._add_module(module_of(base), follow=is_users(module_of(base)))
                     self._add_class(base)
 
     def has_class(self, kind: type) -> bool:
-        """Whether a class is the simulation's own, and not a library's that it uses."""
+        """Return True if a class is the simulation's own, not that of a library."""
         return kind in self.classes or is_users(module_of(kind))
 
     def caches(self) -> Iterator[tuple[ModuleType | type, str, Any]]:
-        """Every lru_cache by the module or class that holds it, and its name there."""
+        """Every lru_cache, with the module or class that holds it, and its name there."""
         holders: list[ModuleType | type] = [*self.modules.values(), *self.classes]
         for holder in holders:
             for name, value in list(vars(holder).items()):
@@ -75,7 +75,7 @@ class Roots:
 
     def _add_module(self, name: str, *, follow: bool) -> None:
         module = sys.modules.get(name)
-        if module is None or name in self.modules or len(self.modules) >= MODULES_MAX or _is_nobodys(name):
+        if module is None or name in self.modules or len(self.modules) >= MODULES_MAX or _is_excluded(name):
             return
         self.modules[name] = module
         for value in list(vars(module).values()):
@@ -92,7 +92,7 @@ class Roots:
                 self._add_module(home, follow=True)
 
     def _add_class(self, kind: type) -> None:
-        if kind in self.classes or _is_nobodys(module_of(kind)):
+        if kind in self.classes or _is_excluded(module_of(kind)):
             return
         self.classes[kind] = self._label(kind)
         for function in functions_of(kind):
@@ -103,9 +103,9 @@ class Roots:
             self.functions[function] = self._label(function, owner)
 
     def _label(self, named: type | FunctionType, owner: type | None = None) -> str:
-        """Two may have the same name, such as what decorators make."""
+        """Make a unique label: two objects may have the same name, such as those that a decorator makes."""
         short = named.__qualname__.rpartition("<locals>.")[2]
-        if owner is not None and "." not in short:  # Made by a function and put into the class.
+        if owner is not None and "." not in short:  # Defined in a function, then added to the class.
             short = f"{owner.__qualname__.rpartition('<locals>.')[2]}.{short}"
         label = name = f"{named.__module__}:{short}"
         number = 1
@@ -133,8 +133,8 @@ def functions_of(kind: type) -> Iterator[FunctionType]:
 
 @functools.cache
 def is_users(module_name: str) -> bool:
-    """Whether a module is neither Python's, nor installed, nor the recorder's."""
-    if _is_nobodys(module_name):
+    """Return True if a module is neither Python's, nor installed, nor the recorder's."""
+    if _is_excluded(module_name):
         return False
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
@@ -143,11 +143,11 @@ def is_users(module_name: str) -> bool:
     return module_name.startswith(_WORLDS) or not any(Path(file).is_relative_to(place) for place in _installed())
 
 
-def _is_nobodys(module_name: str) -> bool:
+def _is_excluded(module_name: str) -> bool:
     top = module_name.partition(".")[0]
     if top == "__main__" or module_name.startswith(_WORLDS):
         return False
-    return top in _NOBODYS or top in sys.stdlib_module_names
+    return top in _EXCLUDED or top in sys.stdlib_module_names
 
 
 @functools.cache
@@ -157,7 +157,7 @@ def _installed() -> tuple[str, ...]:
 
 
 def _parts_of(factory: Any) -> Iterator[Any]:
-    """What a factory is made of: a class, a function, the object that a method is bound to."""
+    """The parts of a factory: a class, a function, the object that a method is bound to."""
     if isinstance(factory, functools.partial):
         yield from _parts_of(factory.func)
     elif isinstance(factory, MethodType):

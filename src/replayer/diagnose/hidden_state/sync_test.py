@@ -1,7 +1,7 @@
-"""Prove that a simulation's state is all that its steps read, or name what else they read.
+"""Test that a simulation's steps read nothing but its state, or name the hidden state that they read.
 
-A live run is stopped every few ticks; its state is restored into a fresh instance and into one that has run elsewhere,
-and both go on beside it with the same inputs. Where a hash differs, something outside of the state takes part.
+A live run is stopped every few ticks. Its state is restored into a fresh instance and into one that has run elsewhere,
+and both continue with the same inputs. If a hash differs, something outside the state takes part in the step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replayer.desync.state_diff import compare_states
 from replayer.diagnose.hidden_state.ambient import Ambient
 from replayer.diagnose.hidden_state.ambient_diff import find_candidates
 from replayer.diagnose.hidden_state.object_walk import take_ambient
-from replayer.diagnose.hidden_state.outside_sources import Answers, OutsideSources
+from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import (
     ENVIRONMENT,
     FRESH,
@@ -41,30 +41,32 @@ from sim.kernel.state import Snapshot
 
 TICKS = 200
 PERIOD_TICKS = 8
-STATES_BYTES_MAX = 256 << 20  # Larger periods keep only hashes, so that a finding cannot say which rows differ.
+STATES_BYTES_MAX = 256 << 20  # Larger periods keep only hashes: a finding then cannot name rows.
 
 Inputs = Callable[[int], Any] | Iterable[Any] | Mapping[int, Any] | None
-Progress = Callable[[int, int], None]  # Ticks done, ticks in all.
+Progress = Callable[[int, int], None]  # Ticks done, total number of ticks.
 
 
 class SyncTest:
-    """A test of one simulation, run as often as one likes."""
+    """A test for hidden state of one simulation; it can run several times."""
 
     def __init__(
         self, factory: Factory, inputs: Inputs = None, *, ticks: int = TICKS, period_ticks: int = PERIOD_TICKS
     ) -> None:
-        """factory: makes a simulation, again and again the same.
+        """factory: makes a simulation, an equal one at each call.
 
-        inputs: from a tick (1 is the first) to what leads to it, or a mapping by tick, or all of them in their order,
-        which then say how far the run goes at most; plain data.
-        ticks: how far the live run goes, unless it ends before. period_ticks: how often it is stopped; every second
-        period or so is a tick longer, so that what comes and goes with the ticks is met at all its moments.
-        Raises ValueError for numbers below 1, TypeError if factory cannot be called or inputs are nothing of the kind.
+        inputs: plain data: a function of the tick (1 is the first), a mapping by tick, or all of them in order; the
+        run then has at most that many ticks.
+        ticks: the length of the live run, unless it ends before. period_ticks: the ticks between two stops; about every
+        second period is a tick longer, to stop at all moments of periodic behaviour.
+        Raises ValueError for numbers below 1, TypeError if factory cannot be called or inputs are of a different type.
         """
         if not callable(factory):
-            raise TypeError(f"{type(factory).__name__} cannot be called: a class or a function that makes a simulation")
+            raise TypeError(
+                f"expected a class or a function that makes a simulation, got {type(factory).__name__}, which cannot be called"
+            )
         if ticks < 1 or period_ticks < 1:
-            raise ValueError(f"ticks={ticks}, period_ticks={period_ticks}: at least 1 was expected")
+            raise ValueError(f"expected numbers of at least 1, got ticks={ticks}, period_ticks={period_ticks}")
         self._factory = factory
         self._inputs_of: Callable[[int], Any]
         if inputs is None:
@@ -81,10 +83,10 @@ class SyncTest:
         self._period_ticks = period_ticks
 
     def run(self, progress: Progress | None = None) -> SyncReport:
-        """Run it up to the first bad period and say what was found.
+        """Run up to the first bad period and report the findings.
 
-        Raises UnfitSimulationError if factory makes no simulation, SimulationFailedError if the live run raises, and
-        TypeError, ValueError or OverflowError if inputs are no plain data.
+        Raises UnfitSimulationError if factory does not make a simulation, SimulationFailedError if the live run
+        raises, and TypeError, ValueError or OverflowError if inputs are not plain data.
         """
         run = _Run(self._factory)
         starts = [0]
@@ -92,15 +94,15 @@ class SyncTest:
             starts.append(min(self._ticks, _start(len(starts), self._period_ticks)))
         for start_tick, end_tick in pairwise(starts):
             inputs = [self._inputs_of(tick) for tick in range(start_tick + 1, end_tick + 1)]
-            goes_on = run.check(start_tick, inputs)
+            continues = run.check(start_tick, inputs)
             if progress is not None:
                 progress(run.tick, self._ticks)
-            if not goes_on:
+            if not continues:
                 break
         return run.report()
 
     def assert_ok(self) -> SyncReport:
-        """Run it; for tests. Raises AssertionError with the whole text if anything was found."""
+        """Run the test. Raises AssertionError with the complete report if anything was found."""
         report = self.run()
         if not report.ok:
             name = getattr(self._factory, "__qualname__", repr(self._factory))
@@ -109,7 +111,7 @@ class SyncTest:
 
 
 def _start(number: int, period_ticks: int) -> int:
-    """Where a period begins: about every period_ticks, at any remainder for any modulus in the long run."""
+    """The start of a period: about every period_ticks, in the long run at any remainder for any modulus."""
     return number if period_ticks == 1 else number * period_ticks + number * 618_034 // 1_000_000
 
 
@@ -125,28 +127,28 @@ class _Run:
             raise UnfitSimulationError(str(error)) from error
         types = take_ambient(self._roots, self._live).types
         self._roots.add_types(types)
-        for path, content in (found := take_ambient(self._roots, None)).contents.items():
-            if path not in before.contents:  # Modules that only the instances led to.
+        for path, content in (surroundings := take_ambient(self._roots, None)).contents.items():
+            if path not in before.contents:  # Modules that are reached through instances only.
                 before.contents[path] = content
-                before.objects[path] = found.objects.get(path)
+                before.objects[path] = surroundings.objects.get(path)
         self._sources = OutsideSources(self._roots)
         self._trials = Trials(factory, self._roots, before)
         self._audit: AuditedChanges | None = None
         self._audited: Any = None
-        self._whole = found.is_whole
+        self._is_complete = surroundings.is_complete
         self._restores = 0
         self._findings: list[SyncFinding] = []
-        self._moves: set[str] = set()  # Names of what moved in the live run.
-        self._unrestored: dict[str, tuple[str, int]] = {}  # What copies found otherwise: kind, and where first.
+        self._moves: set[str] = set()  # Names of values that changed in the live run.
+        self._unrestored: dict[str, tuple[str, int]] = {}  # Values that differed in copies: kind, and first tick.
         self._last: Ambient | None = None
         self.tick = 0
 
     def report(self) -> SyncReport:
-        """What is known by now."""
-        guilty = {suspect.name for finding in self._findings for suspect in finding.suspects}
-        notes = [] if self._whole else ["there is more outside of the state than was looked at"]
-        if self._trials.makes_others:
-            notes.append("another instance does not begin as the live one did: making it depends on something else")
+        """The report on the ticks run so far."""
+        suspected = {suspect.name for finding in self._findings for suspect in finding.suspects}
+        notes = [] if self._is_complete else ["there is more outside the state than was inspected"]
+        if self._trials.makes_unequal:
+            notes.append("a second instance does not start like the live one: making it depends on something else")
         return SyncReport(
             tick_count=self.tick,
             restore_count=self._restores,
@@ -154,39 +156,39 @@ class _Run:
             moves=[
                 name
                 for name, (kind, _) in self._unrestored.items()
-                if name not in guilty and (name in self._moves or kind == "alias")
+                if name not in suspected and (name in self._moves or kind == "alias")
             ],
             notes=notes,
         )
 
     def check(self, start_tick: int, inputs: Sequence[Any]) -> bool:
-        """Run one period live and repeat it in every way; say whether the run goes on."""
+        """Run one period live and repeat it in every way. Return True if the run continues."""
         period, ended = self._live_period(start_tick, inputs)
         self._trials.first = self._trials.first or period
-        found = [finding for way in (FRESH, USED) if (finding := self._repeat(period, way)) is not None]
-        if not found and reader_names(self._live):
-            found = self._check_reading(period)
-        if not found and period.answers.variables:
-            found = self._check_environment(period)
-        self._findings += found
-        return not found and not ended
+        findings = [finding for way in (FRESH, USED) if (finding := self._repeat(period, way)) is not None]
+        if not findings and reader_names(self._live):
+            findings = self._check_reading(period)
+        if not findings and period.reads.variables:
+            findings = self._check_environment(period)
+        self._findings += findings
+        return not findings and not ended
 
     # --- the live run
 
     def _live_period(self, start_tick: int, inputs: Sequence[Any]) -> tuple[Period, bool]:
         live = self._live
         start, ambient = live.state.snapshot(), take_ambient(self._roots, live)
-        self._whole = self._whole and ambient.is_whole
+        self._is_complete = self._is_complete and ambient.is_complete
         if self._last is not None:
             self._moves |= {candidate.name for candidate in find_candidates(self._last, ambient)}
         self._last = ambient
-        answers, encoded, ended = Answers(), [], False
+        reads, encoded, ended = OutsideReads(), [], False
         hashes: list[int] = []
         states: list[Snapshot] = []
-        with self._sources.counted(answers):
-            for given in inputs:
-                encoded.append(encode_plain(given))
-                self._step(given)
+        with self._sources.counted(reads):
+            for tick_inputs in inputs:
+                encoded.append(encode_plain(tick_inputs))
+                self._step(tick_inputs)
                 hashes.append(live.state.hash())
                 if live.state.layout.size_bytes * len(inputs) <= STATES_BYTES_MAX:
                     states.append(live.state.snapshot())
@@ -194,16 +196,16 @@ class _Run:
                 if ended:
                     break
         after = take_ambient(self._roots, None)
-        return Period(start_tick, start, ambient, after, encoded, hashes, states, answers), ended
+        return Period(start_tick, start, ambient, after, encoded, hashes, states, reads), ended
 
-    def _step(self, given: Any) -> None:
+    def _step(self, inputs: Any) -> None:
         live = self._live
         if marks_its_writes(live) and not isinstance(live, ArenaOfSaved) and self._audited is not live.state:
             self._audit, self._audited = AuditedChanges(live.state), live.state
         if self._audit is not None:
             self._audit.reset(live.state.snapshot())
         try:
-            live.step(given)
+            live.step(inputs)
         except Exception as error:
             raise SimulationFailedError(self.tick + 1, raised_text("the step", error)) from error
         self.tick += 1
@@ -216,7 +218,7 @@ class _Run:
             suspect = Suspect(f"{owner}.step", "unmarked write", str(error), proved=True)
             self._findings.append(SyncFinding(self.tick, self.tick - 1, MARKS, None, None, [], [suspect]))
             self._audit.close()
-            self._audit = None  # Once is enough; it would be the same at every tick.
+            self._audit = None  # Once is enough: every tick would be reported.
 
     def _has_ended(self) -> bool:
         return end_of(self._live) is not None
@@ -227,18 +229,18 @@ class _Run:
         outcome = self._trials.run(period, way)
         self._restores += 1
         differing = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []
-        for one in differing:
-            self._unrestored.setdefault(one.name, (one.kind, period.start_tick))
+        for candidate in differing:
+            self._unrestored.setdefault(candidate.name, (candidate.kind, period.start_tick))
         if outcome.bad_count is None:
             return None
         suspects = [self._since(suspect) for suspect in self._trials.suspects(period, way, outcome)]
         return _finding(period, way, outcome, suspects)
 
     def _since(self, suspect: Suspect) -> Suspect:
-        """A broken alias may show its effect long after the first load that broke it."""
+        """Add the tick to an alias: its effect may show long after the first load that broke it."""
         if suspect.kind != "alias":
             return suspect
-        return attrs.evolve(suspect, detail=f"{suspect.detail}, seen first at tick {self._unrestored[suspect.name][1]}")
+        return attrs.evolve(suspect, detail=f"{suspect.detail}, first seen at tick {self._unrestored[suspect.name][1]}")
 
     def _check_reading(self, period: Period) -> list[SyncFinding]:
         outcome = self._trials.run(period, READ)
@@ -247,13 +249,13 @@ class _Run:
             return []
         owner = type(inner_of(self._live)).__qualname__
         suspects = [
-            Suspect(f"{owner}.{name}()", "reading", "the run goes on otherwise once it was called", proved=True)
-            for name in self._trials.guilty(period, READ, reader_names(self._live))
+            Suspect(f"{owner}.{name}()", "reading", "the run diverges after it was called", proved=True)
+            for name in self._trials.deciding(period, READ, reader_names(self._live))
         ]
         return [_finding(period, READ, outcome, suspects)]
 
     def _check_environment(self, period: Period) -> list[SyncFinding]:
-        outcome, places = self._trials.run(period, ENVIRONMENT), period.answers.variables
+        outcome, places = self._trials.run(period, ENVIRONMENT), period.reads.variables
         self._restores += 1
         if outcome.bad_count is None:
             return []
@@ -261,7 +263,7 @@ class _Run:
             Suspect(
                 f"os.environ[{name!r}]", "environment variable", f"read in the step, at {places[name]}", proved=True
             )
-            for name in self._trials.guilty(period, ENVIRONMENT, list(places))
+            for name in self._trials.deciding(period, ENVIRONMENT, list(places))
         ]
         return [_finding(period, ENVIRONMENT, outcome, suspects)]
 

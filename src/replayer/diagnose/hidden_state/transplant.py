@@ -1,7 +1,7 @@
-"""Give a restored copy of a simulation what the live run kept outside of its state, so that its effect can be seen.
+"""Give a restored copy of a simulation the values that the live run kept outside its state, to see their effect.
 
-Values come from what was taken down of the live run at that moment, since it has gone on. The copy's own objects are
-filled with them, so that whoever knows these goes on knowing them; what the copy lacks is made anew.
+The values come from the ambient captured at that moment, since the live run has continued. They are put into the copy's
+own objects: references to these stay valid. Objects that the copy lacks are created.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ class Transplant:
         self._made: dict[Path, Any] = {}
 
     def give(self, path: Path) -> None:
-        """Let the copy have at path what the live run had."""
+        """Give the copy the live run's value at path."""
         live, copy = self._live, self._copy
         step = path[-1]
         if step[0] == "closure" and path in copy.objects:
             set_child(copy.objects[path], ("cell", ""), self._value((*path, ("cell", ""))))
             return
-        there = copy.objects.get(path)
-        mine = live.objects.get(live.aliases.get(path, path))
-        if there is not None and type(there) is type(mine) and self._fill(path, there):
+        target = copy.objects.get(path)
+        original = live.objects.get(live.aliases.get(path, path))
+        if target is not None and type(target) is type(original) and self._fill(path, target):
             return
         holder = copy.objects.get(path[:-1])
         if step[0] == "item" and not (
             isinstance(holder, list | deque) or (isinstance(holder, dict) and step[1] in holder)
         ):
-            self.give(path[:-1])  # A tuple or a set cannot get back one of its items.
+            self.give(path[:-1])  # One item of a tuple or a set cannot be replaced.
         elif holder is not None:
             set_child(holder, step, self._value(path) if self._has(path) else ABSENT)
 
     def join(self, first: Path, path: Path) -> None:
-        """Let two names of the copy share memory as they do in the live run, or have memory of their own as there."""
+        """Make two names of the copy share memory, or have separate memory, as in the live run."""
         live, copy = self._live, self._copy
         holder = copy.objects.get(path[:-1])
         if holder is None:
@@ -71,14 +71,14 @@ class Transplant:
         live = self._live
         return path in live.leaves or path in live.objects or path in live.aliases
 
-    def _fill(self, path: Path, there: Any) -> bool:
-        """Give an object of the copy the content that its counterpart had, in place; say whether that could be done."""
-        kind = kind_of(type(there))
+    def _fill(self, path: Path, target: Any) -> bool:
+        """Give an object of the copy the content of its counterpart, in place. Return False if that is not possible."""
+        kind = kind_of(type(target))
         real = self._live.aliases.get(path, path)
         if kind not in _IN_PLACE or real not in self._live.contents:
             return False
-        self._made[real] = there
-        return put_content(kind, there, self._content(real, kind))
+        self._made[real] = target
+        return put_content(kind, target, self._content(real, kind))
 
     def _value(self, path: Path) -> Any:
         live = self._live
@@ -87,11 +87,11 @@ class Transplant:
             return self._made[real]
         if real not in live.objects:
             return live.leaves[real]
-        original, there = live.objects[real], self._copy.objects.get(real)
+        original, target = live.objects[real], self._copy.objects.get(real)
         if real[0][0] != INSTANCE:
-            return original  # Of the surroundings there is only one.
+            return original  # The surroundings exist once.
         if len(real) == 1 or isinstance(original, State):
-            return there if there is not None else original
+            return target if target is not None else original
         leaf = live.leaves.get(real)
         kind = kind_of(type(original))
         if kind == "array" and isinstance(leaf, tuple) and leaf[0] == "view of the state":
@@ -101,19 +101,19 @@ class Transplant:
             made = itertools.count(*ast.literal_eval(f"({str(leaf)[len('count(') : -1]},)"))
         elif kind == "tuple":
             made = type(original)(self._items(real, list(original))) if type(original) is tuple else original
-        elif type(there) is type(original) and self._fill(real, there):
-            return there  # Whoever else in the copy knows it goes on knowing it.
+        elif type(target) is type(original) and self._fill(real, target):
+            return target  # Other references to it in the copy stay valid.
         elif kind in _IN_PLACE:
             return self._new(real, kind, original)
-        elif kind == "opaque" and type(there) is type(original):
-            made = there  # A body of a physics engine, say, that is of no use in another one's world.
+        elif kind == "opaque" and type(target) is type(original):
+            made = target  # For example a body of a physics engine, which is useless in a different world.
         else:
-            made = original  # Functions, files, what is written in C: nothing that could be made anew.
+            made = original  # Functions, files, objects of C code: they cannot be created.
         self._made[real] = made
         return made
 
     def _new(self, path: Path, kind: str, original: Any) -> Any:
-        """An object like the original, known before its content is made: it may hold itself."""
+        """Create an object like the original. It is registered before its content is made: it may contain itself."""
         if kind == "array":
             made: Any = np.empty_like(original)
         elif kind == "generator":
@@ -127,7 +127,7 @@ class Transplant:
         return made if put_content(kind, made, self._content(path, kind)) else original
 
     def _content(self, path: Path, kind: str) -> Any:
-        """The kept content with all that is in it made anew."""
+        """The kept content, with all values in it created for the copy."""
         _, content = self._live.contents[path]
         match kind:
             case "dict":

@@ -1,8 +1,8 @@
-"""Repeat a stretch of a live run with copies of the simulation, and find out what makes them part from it.
+"""Repeat a period of a live run with copies of the simulation, and find out why they diverge from it.
 
-A copy is restored from the state that the live run had, in one of these ways: a fresh instance in surroundings as they
-were before the run (module globals put back, caches empty), an instance that has run elsewhere in surroundings as the
-live run left them, a fresh instance that is read between its steps, or one with other environment variables.
+A copy is restored from a state of the live run in one of these ways: a fresh instance in surroundings as they were
+before the run (module globals restored, caches empty), an instance that has run elsewhere in surroundings as the live
+run left them, a fresh instance that is read between its steps, or one with different environment variables.
 
 Invariant: after a trial the surroundings are as the live run left them.
 """
@@ -21,7 +21,7 @@ from recorder.exception_text import raised_text
 from replayer.diagnose.hidden_state.ambient import INSTANCE, Ambient, set_child
 from replayer.diagnose.hidden_state.ambient_diff import Candidate, find_candidates
 from replayer.diagnose.hidden_state.object_walk import take_ambient
-from replayer.diagnose.hidden_state.outside_sources import Answers, OutsideSources
+from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
 from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.transplant import Transplant
@@ -30,24 +30,24 @@ from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, as_simulation, emits_unrequested_events, inner_of, restore
 from sim.kernel.state import Snapshot
 
-CANDIDATES_MAX = 16  # So many are tried one by one; each costs a repetition of the period.
-CALL = "call"  # How the path of a source begins.
+CANDIDATES_MAX = 16  # Candidates tried one by one; each costs a repetition of the period.
+CALL = "call"  # The first step of the path of a source.
 
 Factory = Callable[[], Any]
 
 
 @attrs.frozen(eq=False)
 class Period:
-    """A stretch of the live run, with what is needed to repeat it.
+    """A period of the live run, with everything needed to repeat it.
 
     Attributes:
-        start_tick, start: where it begins, and the state there.
-        ambient: what was outside of the state there.
+        start_tick, start: its first tick, and the state there.
+        ambient: everything outside the state there.
         after: the surroundings at its end.
         inputs: of each tick, encoded.
         hashes: after each tick.
-        states: after each tick; empty where they would be too large.
-        answers: what the steps asked of the world outside.
+        states: after each tick; empty if they would be too large.
+        reads: the steps' reads of outside sources.
     """
 
     start_tick: int
@@ -57,18 +57,18 @@ class Period:
     inputs: list[bytes]
     hashes: list[int]
     states: list[Snapshot]
-    answers: Answers
+    reads: OutsideReads
 
 
 @attrs.frozen(eq=False)
 class TrialOutcome:
-    """How a copy got on.
+    """The outcome of a copy's run.
 
     Attributes:
-        bad_count: how many steps it had taken when it first differed, 0 if the restored state did; None if it never did.
-        state: its own at that moment.
-        note: what it raised, or what else changed its state.
-        ambient: what was outside of its state before its first step; None if it did not get there.
+        bad_count: the number of its steps when it first differed, 0 if the restored state did; None if it never did.
+        state: its state at that moment.
+        note: the error that it raised, or the call that changed its state.
+        ambient: everything outside its state before its first step; None if it did not get there.
     """
 
     bad_count: int | None
@@ -78,28 +78,33 @@ class TrialOutcome:
 
 
 class Trials:
-    """All that is done with copies."""
+    """Runs copies and judges the candidates."""
 
     def __init__(self, factory: Factory, roots: Roots, before: Ambient) -> None:
-        """before: the surroundings before there was any simulation."""
+        """before: the surroundings before any simulation was made."""
         self._factory = factory
         self._roots = roots
         self._before = before
         self._sources = OutsideSources(roots)
         self._used: Simulation | None = None
         self.first: Period | None = None
-        self.makes_others = False  # A second instance did not begin as the live one did.
+        self.makes_unequal = False  # True if a second instance did not start like the live one.
 
     def run(
         self, period: Period, way: str, put_back: Sequence[Candidate] = (), only: Sequence[str] | None = None
     ) -> TrialOutcome:
-        """Let a copy go through the period.
+        """Let a copy run the period.
 
-        put_back: what it gets from the live run. only: these readers are called, or these variables have other values.
+        put_back: the values that it gets from the live run. only: the readers to call, or the variables to change.
         """
-        told_again = frozenset(path[0][1] for one in put_back for path in one.paths if path[0][0] == CALL)
-        kept = [period.ambient.objects.get(path) for one in put_back if one.kind == "cache" for path in one.paths]
-        variables = (period.answers.variables if only is None else only) if way == ENVIRONMENT else ()
+        repeated = frozenset(path[0][1] for candidate in put_back for path in candidate.paths if path[0][0] == CALL)
+        kept = [
+            period.ambient.objects.get(path)
+            for candidate in put_back
+            if candidate.kind == "cache"
+            for path in candidate.paths
+        ]
+        variables = (period.reads.variables if only is None else only) if way == ENVIRONMENT else ()
         if way == FRESH:
             self._before.put_back()
         try:
@@ -107,7 +112,7 @@ class Trials:
                 self._fresh_caches(kept) if way == FRESH else nullcontext(),
                 _other_variables(variables) if variables else nullcontext(),
             ):
-                return self._run(period, way, put_back, told_again, only)
+                return self._run(period, way, put_back, repeated, only)
         finally:
             period.after.put_back()
 
@@ -116,22 +121,22 @@ class Trials:
         period: Period,
         way: str,
         put_back: Sequence[Candidate],
-        told_again: frozenset[str],
+        repeated: frozenset[str],
         only: Sequence[str] | None,
     ) -> TrialOutcome:
-        what, ambient, count = "making or loading it", None, 0
+        action, ambient, count = "making or loading it", None, 0
         try:
-            with self._sources.moved(period.answers):
+            with self._sources.moved(period.reads):
                 copy = self._elsewhere(period) if way == USED else as_simulation(self._factory())
                 if way == FRESH and period is self.first and copy.state.hash() != period.start.hash():
-                    self.makes_others = True
+                    self.makes_unequal = True
                 restore(copy, period.start)
             ambient = take_ambient(self._roots, copy)
             self._give(period, copy, ambient, put_back)
             if copy.state.hash() != period.start.hash():
                 return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
-            what = "the step"
-            with self._sources.moved(period.answers, told_again):
+            action = "the step"
+            with self._sources.moved(period.reads, repeated):
                 for count, inputs in enumerate(period.inputs, 1):
                     changed = _read(copy, only) if way == READ else None
                     if changed is not None:
@@ -139,12 +144,12 @@ class Trials:
                     copy.step(decode_plain(inputs))
                     if copy.state.hash() != period.hashes[count - 1]:
                         return TrialOutcome(count, copy.state.snapshot(), None, ambient)
-        except Exception as error:  # noqa: BLE001 - a copy that lacks something may fail in any way; that is a finding
-            return TrialOutcome(count, None, raised_text(what, error), ambient)
+        except Exception as error:  # noqa: BLE001 - a copy that lacks a value may fail in any way: that is a finding
+            return TrialOutcome(count, None, raised_text(action, error), ambient)
         return TrialOutcome(None, None, None, ambient)
 
     def _elsewhere(self, period: Period) -> Simulation:
-        """The used instance, after some ticks of another part of the run."""
+        """The used instance, after some ticks of a different part of the run."""
         first = self.first or period
         if self._used is None:
             self._used = as_simulation(self._factory())
@@ -154,24 +159,26 @@ class Trials:
         return self._used
 
     def _give(self, period: Period, copy: Simulation, ambient: Ambient, put_back: Sequence[Candidate]) -> None:
-        around = [path for one in put_back for path in one.paths if path[0][0] not in (INSTANCE, CALL)]
-        if around:
-            period.ambient.put_back(around)
+        surroundings = [
+            path for candidate in put_back for path in candidate.paths if path[0][0] not in (INSTANCE, CALL)
+        ]
+        if surroundings:
+            period.ambient.put_back(surroundings)
         transplant = Transplant(period.ambient, ambient, copy.state)
-        for one in put_back:
-            if one.kind != "alias":
-                for path in one.paths:
+        for candidate in put_back:
+            if candidate.kind != "alias":
+                for path in candidate.paths:
                     if path[0][0] == INSTANCE:
                         transplant.give(path)
-        for one in put_back:
-            if one.kind == "alias":
-                transplant.join(*one.paths)
+        for candidate in put_back:
+            if candidate.kind == "alias":
+                transplant.join(*candidate.paths)
 
     @contextmanager
     def _fresh_caches(self, kept: Sequence[Any]) -> Iterator[None]:
-        """Let every lru_cache of the simulation's modules be empty for a while, but for those that are kept."""
+        """Replace every lru_cache of the simulation's modules by an empty one in the context, except those in kept."""
         fresh: dict[int, Any] = {}
-        places = [place for place in self._roots.caches() if not any(place[2] is one for one in kept)]
+        places = [place for place in self._roots.caches() if not any(place[2] is cache for cache in kept)]
         for holder, name, cache in places:
             if id(cache) not in fresh:
                 fresh[id(cache)] = functools.lru_cache(**cache.cache_parameters())(cache.__wrapped__)
@@ -182,51 +189,51 @@ class Trials:
             for holder, name, cache in places:
                 _set(holder, name, cache)
 
-    # --- who was it?
+    # --- judging
 
     def suspects(self, period: Period, way: str, outcome: TrialOutcome) -> list[Suspect]:
-        """Who makes the copy part from the live run, the best first; what turned out harmless is left out.
+        """The candidates that make the copy diverge, the most likely first; those proved harmless are left out.
 
-        Proved is what alone makes the hashes equal when it is put back; or, where several take part, what keeps them
-        from being equal when all but it is put back.
+        A candidate is proved if restoring it alone makes the hashes equal. If several take part, one is proved if
+        the hashes differ when all others are restored and it is not.
         """
         candidates = self._candidates(period, outcome)
         tried = candidates[:CANDIDATES_MAX]
-        alone = {id(one): self.run(period, way, [one]) for one in tried}
+        alone = {id(candidate): self.run(period, way, [candidate]) for candidate in tried}
         proved = {key for key, result in alone.items() if result.bad_count is None}
         together = len(candidates) > 1 and not proved and self.run(period, way, candidates).bad_count is None
         if together:
-            proved = {id(one) for one in tried if self._is_needed(period, way, outcome, candidates, one)}
-        innocent = [one for one in tried if proved and id(one) not in proved]
-        left = [one for one in candidates if id(one) not in proved and one not in innocent]
-        left.sort(key=lambda one: id(one) not in alone or not _got_further(alone[id(one)], outcome))
-        found = [_suspect(one, proved=True) for one in tried if id(one) in proved]
-        return [*found, *(_suspect(one, proved=False) for one in left)]
+            proved = {id(each) for each in tried if self._is_needed(period, way, outcome, candidates, each)}
+        harmless = [candidate for candidate in tried if proved and id(candidate) not in proved]
+        left = [candidate for candidate in candidates if id(candidate) not in proved and candidate not in harmless]
+        left.sort(key=lambda candidate: id(candidate) not in alone or not _got_further(alone[id(candidate)], outcome))
+        suspects = [_suspect(candidate, proved=True) for candidate in tried if id(candidate) in proved]
+        return [*suspects, *(_suspect(candidate, proved=False) for candidate in left)]
 
     def _is_needed(
-        self, period: Period, way: str, outcome: TrialOutcome, candidates: Sequence[Candidate], one: Candidate
+        self, period: Period, way: str, outcome: TrialOutcome, candidates: Sequence[Candidate], candidate: Candidate
     ) -> bool:
-        without = self.run(period, way, [other for other in candidates if other is not one])
+        without = self.run(period, way, [other for other in candidates if other is not candidate])
         if without.state is None and outcome.state is not None:
-            return False  # Half of what belongs together was put back, and the step fell over it.
+            return False  # Related values were restored only in part, and the step raised.
         return without.bad_count is not None
 
     def _candidates(self, period: Period, outcome: TrialOutcome) -> list[Candidate]:
-        found = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []
-        for asked in period.answers.asked.values():
-            times = len(asked.answers)
-            detail = f"asked {times} time{'' if times == 1 else 's'} in {len(period.inputs)} ticks, at {asked.place}"
-            found.append(Candidate(asked.name, asked.kind, detail, (((CALL, asked.name),),)))
-        return found
+        candidates = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []
+        for source in period.reads.sources.values():
+            times = len(source.values)
+            detail = f"read {times} time{'' if times == 1 else 's'} in {len(period.inputs)} ticks, at {source.place}"
+            candidates.append(Candidate(source.name, source.kind, detail, (((CALL, source.name),),)))
+        return candidates
 
-    def guilty(self, period: Period, way: str, names: Sequence[str]) -> list[str]:
-        """Which readings, or environment variables, alone make a copy part from the live run; all, if none alone does."""
+    def deciding(self, period: Period, way: str, names: Sequence[str]) -> list[str]:
+        """The readers, or environment variables, that alone make a copy diverge; all, if none does alone."""
         alone = [name for name in names if self.run(period, way, only=[name]).bad_count is not None]
         return alone or list(names)
 
 
 def reader_names(simulation: Simulation) -> list[str]:
-    """The methods of a simulation that only tell something, as it is now."""
+    """The methods of a simulation that only read its present state."""
     inner = inner_of(simulation)
     kinds = (HasTelemetry, EmitsEvents, CanEnd) if emits_unrequested_events(simulation) else (HasTelemetry, CanEnd)
     names = [member_name(kind) for kind in kinds if hook(inner, kind) is not None]
@@ -234,7 +241,7 @@ def reader_names(simulation: Simulation) -> list[str]:
 
 
 def _read(copy: Simulation, readers: Sequence[str] | None) -> str | None:
-    """Read all that can be read, and name what changed the state."""
+    """Read everything that can be read, and name the call that changed the state."""
     before = copy.state.hash()
     for name in copy.state:
         copy.state.field_hash(name)
@@ -248,7 +255,7 @@ def _read(copy: Simulation, readers: Sequence[str] | None) -> str | None:
 
 @contextmanager
 def _other_variables(variables: Iterable[str]) -> Iterator[None]:
-    """Let environment variables have other values for a while."""
+    """Give environment variables different values in the context."""
     before = dict(os.environ)
     for name in variables:
         value = before.get(name)
@@ -261,7 +268,7 @@ def _other_variables(variables: Iterable[str]) -> Iterator[None]:
 
 
 def other_value(value: str) -> str:
-    """Another value of the same kind: the next number, or a longer text."""
+    """A different value of the same kind: the next number, or a longer text."""
     try:
         return str(int(value) + 1)
     except ValueError:

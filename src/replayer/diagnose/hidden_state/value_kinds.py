@@ -1,7 +1,7 @@
-"""Say of what kind a value is that a simulation keeps, what of it can move, and how it is put back.
+"""The kinds of values that a simulation keeps: the content of each that can change, and the way to restore it.
 
-Nothing of the user's runs here: attributes are read from where they are stored, so that no property is computed, and
-containers are read by their base class's own methods.
+No code of the user's runs here: attributes are read from their storage, no property is computed, and containers are
+read by the methods of their base class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sim.kernel.class_names import package_of
 from sim.kernel.schema import Layout, Schema
 from sim.kernel.state import Snapshot, State
 
-ARRAY_BYTES_MAX = 16 << 20  # Of a larger array only a hash is kept: that it moved is seen, it cannot be put back.
+ARRAY_BYTES_MAX = 16 << 20  # Of a larger array only a hash is kept: a change is seen, and cannot be undone.
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, enum.Enum, range, slice)
 _ATOM_MODULES = {"decimal", "fractions", "datetime", "uuid", "pathlib"}  # Their values never change.
@@ -57,11 +57,11 @@ _KINDS: dict[type, str] = {}
 
 
 def kind_of(kind: type) -> str:
-    """One word for how values of a type are looked at: atom, still, opaque, object, or what they are."""
-    found = _KINDS.get(kind)
-    if found is None:
-        found = _KINDS[kind] = _find_kind(kind)
-    return found
+    """The kind of a type's values, which decides the way they are walked: atom, still, opaque, object, or special."""
+    name = _KINDS.get(kind)
+    if name is None:
+        name = _KINDS[kind] = _find_kind(kind)
+    return name
 
 
 def _find_kind(kind: type) -> str:
@@ -77,7 +77,7 @@ def _find_kind(kind: type) -> str:
     if kind is CACHE_TYPE:
         return "cache"
     if hasattr(kind, "__swig_destroy__"):
-        return "opaque"  # Its attributes are addresses: put into another simulation, they end the process.
+        return "opaque"  # Its attributes are addresses: in a different simulation they crash the process.
     if package_of(kind) in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
         return "opaque"
     return "object"
@@ -104,18 +104,18 @@ def slot_names(kind: type) -> tuple[str, ...]:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """What an object stores under which name; a shallow copy."""
-    found = dict(object.__getattribute__(value, "__dict__")) if _has_dict(type(value)) else {}
+    """The values that an object stores, by name; a shallow copy."""
+    attributes = dict(object.__getattribute__(value, "__dict__")) if _has_dict(type(value)) else {}
     for name in slot_names(type(value)):
         try:
-            found[name] = object.__getattribute__(value, name)
+            attributes[name] = object.__getattribute__(value, name)
         except AttributeError:
-            continue  # A slot that was never filled.
-    return found
+            continue  # An empty slot.
+    return attributes
 
 
 def generator_state(value: Any) -> dict[str, Any]:
-    """The whole state of a NumPy generator, buffered half-words included, flat: one plain value a name."""
+    """The complete state of a NumPy generator, buffered half-words included, flat: one plain value per name."""
     if isinstance(value, np.random.RandomState):
         state: Any = value.get_state(legacy=False)
     else:
@@ -128,7 +128,7 @@ def generator_state(value: Any) -> dict[str, Any]:
 
 
 def content_of(kind: str, value: Any) -> Any:
-    """What must be kept of a value, whose kind is given, to put it back later; shallow; None if nothing can be done."""
+    """The content of a value of that kind that must be kept to restore it; shallow; None if it cannot be restored."""
     match kind:
         case "dict":
             return dict(dict.items(value))
@@ -154,7 +154,7 @@ def content_of(kind: str, value: Any) -> Any:
 
 
 def put_content(kind: str, value: Any, content: Any) -> bool:
-    """Give a value back the content that content_of took, in place; say whether that could be done."""
+    """Restore the content that content_of returned, in place. Return False if that is not possible."""
     match kind:
         case "dict":
             dict.clear(value)
@@ -194,7 +194,7 @@ def _put_attributes(value: Any, content: dict[str, Any]) -> None:
 
 
 def same_leaf(one: Any, other: Any) -> bool:
-    """Whether two values that content was reduced to are the same: of one type, floats to the bit."""
+    """Return True if two leaves are equal: of one type, floats to the bit."""
     if type(one) is not type(other):
         return False
     if isinstance(one, tuple | list) and len(one) == len(other):

@@ -1,7 +1,8 @@
 """Replay a tape under guard, and for each undeclared write name tick, phase, field and source line.
 
-A step that raises under guard is run again from the state before it: unguarded, to see that the tape replays and which
-fields are changed; with fewer fields locked, to see which one it was; line by line where nothing could be locked.
+A step that raises under guard is run again from the state before it. The unguarded run checks that the tape replays,
+and finds the changed fields. Runs with fewer locked fields find the written one. Where nothing can be locked, the step
+runs line by line.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ from replayer.tape.tape import Tape
 from replayer.timeline.intervals import list_intervals
 from sim.kernel.state import Snapshot
 
-Progress = Callable[[int, int], None]  # Ticks done, ticks in all.
+Progress = Callable[[int, int], None]  # Ticks done, total number of ticks.
 
-_KERNEL = ("recorder", "replayer", "sim.kernel", "numpy", "contextlib")  # Whose lines are never the guilty ones.
-_ROUNDS_MAX = 64  # Of a tick in which one write after the other is found.
+_KERNEL = ("recorder", "replayer", "sim.kernel", "numpy", "contextlib")  # Modules whose lines are never reported.
+_ROUNDS_MAX = 64  # Repetitions of one tick; each finds one write.
 _CHANGED = "changed bytes that could not be locked (through a slice that was kept)"
 
 
 @attrs.frozen
 class UndeclaredWrite:
-    """One undeclared write, where it was first seen.
+    """One undeclared write, at its first occurrence.
 
     Attributes:
-        tick: that the step led to.
-        phase: that ran; "step" outside of the phases.
-        field: that was written; a table's name for its row count; None if running the tick again did not show it.
+        tick: the tick that the step led to.
+        phase: the phase that ran; "step" outside the phases.
+        field: the field that was written; a table's name for its row count; None if it was not found again.
         place: file and line of the simulation's code, "guard.py:7"; None if not known.
-        function: around that line.
-        message: what NumPy or the guard said.
+        function: the function of that line.
+        message: the message of NumPy or of the guard.
     """
 
     tick: int
@@ -54,16 +55,16 @@ class UndeclaredWrite:
 
 @attrs.frozen
 class WriteContractReport:
-    """What a guarded replay found.
+    """The result of a guarded replay.
 
     Attributes:
         checked_ticks: ticks that were stepped under guard.
         violations: each pair of phase and field once, at its first tick.
         contracts: declared fields by phase; None for a phase that declares nothing.
         unused: by phase, the declared fields whose bytes it never changed.
-        unrun: phases with a contract that never ran, so that nothing is known of them.
-        first_bad: the first tick that has another hash even without the guard; the check ends there.
-        unreached: how many ticks could not be reached because of damage.
+        unrun: phases with a contract that never ran, and were not checked.
+        first_bad: the first tick that has a different hash even without the guard; the check ends there.
+        unreached: the number of ticks that could not be reached because of damage.
     """
 
     checked_ticks: int
@@ -76,17 +77,17 @@ class WriteContractReport:
 
     @property
     def ok(self) -> bool:
-        """Nothing wrote what it does not declare."""
+        """True if every write is declared, and no tick differs."""
         return not self.violations and self.first_bad is None
 
 
 def check_contracts(
     path: str | os.PathLike[str], world: Factory | None = None, *, progress: Progress | None = None
 ) -> WriteContractReport:
-    """Replay a whole tape under guard.
+    """Replay a complete tape under guard.
 
-    Raises as Timeline does on opening, WriteContractError if the simulation declares nothing or what cannot be,
-    SimulationFailedError if it raises without the guard, too.
+    Raises as Timeline does on opening, WriteContractError if the simulation declares nothing or its declarations are
+    invalid, SimulationFailedError if it raises without the guard as well.
     """
     with Tape(path) as tape:
         simulation = make_simulation(tape, world)
@@ -105,7 +106,7 @@ class _Check:
         self._cursor = Cursor(tape, guard)
         self._progress = progress
         self._violations: list[UndeclaredWrite] = []
-        self._known: set[tuple[str, str]] = set()  # Phases and fields that are reported, and locked no more.
+        self._reported: set[tuple[str, str]] = set()  # Phases and fields that are reported, and no longer locked.
         self._changed_in_bytes = False
         self._checked = 0
         self._first_bad: int | None = None
@@ -131,7 +132,7 @@ class _Check:
                 self._cursor.leave()
 
     def report(self) -> WriteContractReport:
-        """What was found."""
+        """The report on the ticks checked so far."""
         contracts = self._guard.contracts
         tables = self._guard.state.layout.capacities
         return WriteContractReport(
@@ -152,18 +153,18 @@ class _Check:
 
     def _step(self, tick: int) -> None:
         before = self._guard.state.snapshot()
-        if self._advance(self._everything()) is not None or not self._is_right(tick):
-            self._look_into(tick, before)
+        if self._advance(self._everything()) is not None or not self._is_recorded(tick):
+            self._investigate(tick, before)
         if self._first_bad is None:
             self._checked += 1
 
-    def _look_into(self, tick: int, before: Snapshot) -> None:
-        """Find what was written in a tick, and leave the simulation at it as if nobody had looked."""
+    def _investigate(self, tick: int, before: Snapshot) -> None:
+        """Find the undeclared writes of a tick, and restore the state after the unguarded step."""
         changed: list[tuple[str, str]] = []
         failure = self._again(tick, before, GuardOptions(lock=_nothing, on_change=_collector(changed)))
         if failure is not None:
             raise failure
-        if not self._is_right(tick):
+        if not self._is_recorded(tick):
             self._first_bad = tick
             return
         after = self._guard.state.snapshot()
@@ -172,18 +173,18 @@ class _Check:
             if failure is None:
                 break
             self._note(self._violation(tick, before, failure))
-        for phase, field in changed:  # What no lock could catch, or was caught and hidden by the simulation itself.
-            if not {field, ""} & self._known_of(phase):
+        for phase, field in changed:  # Writes that no lock caught, or whose error the simulation caught.
+            if not {field, ""} & self._reported_of(phase):
                 place, function = self._line_of(tick, before, phase, field) or (None, None)
                 self._note(UndeclaredWrite(tick, phase, field, place, function, _CHANGED))
         self._cursor.put(tick, after)
 
     def _note(self, violation: UndeclaredWrite) -> None:
         self._violations.append(violation)
-        self._known.add((violation.phase, violation.field or ""))
+        self._reported.add((violation.phase, violation.field or ""))
 
     def _violation(self, tick: int, before: Snapshot, failure: SimulationFailedError) -> UndeclaredWrite:
-        """What made a step fail under guard that does not fail without."""
+        """The undeclared write that made a step fail under guard, and not without it."""
         phase, cause = self._guard.phase, failure.__cause__
         assert cause is not None
         place, function = _place_of(cause)
@@ -192,17 +193,17 @@ class _Check:
             return UndeclaredWrite(tick, cause.phase, cause.fields[0], place, function, message)
         contract = self._guard.contracts[phase] or self._guard.contracts[STEP]
         assert contract is not None
-        suspects = sorted(contract.locked - self._known_of(phase))
+        suspects = sorted(contract.locked - self._reported_of(phase))
         while len(suspects) > 1:
             half = suspects[: len(suspects) // 2]
             suspects = half if self._fails_at(tick, before, phase, half, place) else suspects[len(half) :]
-        sure = self._fails_at(tick, before, phase, suspects, place)
+        is_confirmed = self._fails_at(tick, before, phase, suspects, place)
         return UndeclaredWrite(
-            tick, phase, suspects[0] if sure else None, place, function, " ".join(str(cause).split())
+            tick, phase, suspects[0] if is_confirmed else None, place, function, " ".join(str(cause).split())
         )
 
     def _fails_at(self, tick: int, before: Snapshot, phase: str, fields: list[str], place: str | None) -> bool:
-        """Whether the step fails at a line if only these fields are locked, in one phase."""
+        """Return True if the step fails at a line with only these fields locked, in one phase."""
 
         def lock(running: str, locked: frozenset[str]) -> frozenset[str]:
             return locked & set(fields) if running == phase else frozenset()
@@ -211,32 +212,31 @@ class _Check:
         return failure is not None and failure.__cause__ is not None and _place_of(failure.__cause__)[0] == place
 
     def _line_of(self, tick: int, before: Snapshot, phase: str, field: str) -> tuple[str, str] | None:
-        """The line after which a field has other bytes, and its function, watched line by line."""
-        lines = LineWatch(lambda: self._guard.state[field].tobytes())  # noqa: PLW0108 - taken anew: growth moves it
+        """The line after which a field has different bytes, and its function, watched line by line."""
+        lines = LineWatch(lambda: self._guard.state[field].tobytes())  # noqa: PLW0108 - read again: growth moves it
         watch = GuardOptions(
             lock=_nothing, compare=False, around=lambda name, run: lines.run(run) if name == phase else run()
         )
         self._again(tick, before, watch)
         return lines.place
 
-    def _known_of(self, phase: str) -> set[str]:
-        """What is reported of a phase; a table that it resized stands for its columns, which change with it."""
-        known = {field for one, field in self._known if one == phase}
-        return known | {slot.name for slot in self._guard.state.layout.slots.values() if slot.owner in known}
+    def _reported_of(self, phase: str) -> set[str]:
+        """The reported fields of a phase; a table that it resized stands for its columns, which change with it."""
+        reported = {field for reported_phase, field in self._reported if reported_phase == phase}
+        return reported | {slot.name for slot in self._guard.state.layout.slots.values() if slot.owner in reported}
 
     # --- stepping
 
     def _everything(self) -> GuardOptions:
-        """All nets, but for what is reported already."""
+        """All checks, except for the fields that are reported already."""
 
         def lock(phase: str, locked: frozenset[str]) -> frozenset[str]:
-            known = self._known_of(phase)
-            return frozenset() if "" in known else locked - known
+            reported = self._reported_of(phase)
+            return frozenset() if "" in reported else locked - reported
 
         def on_change(phase: str, fields: tuple[str, ...]) -> None:
-            known = self._known_of(phase)
-            left = tuple(field for field in fields if field not in known and "" not in known)
-            if left:
+            reported = self._reported_of(phase)
+            if any(field not in reported and "" not in reported for field in fields):
                 self._changed_in_bytes = True
 
         return GuardOptions(lock=lock, on_change=on_change)
@@ -246,7 +246,7 @@ class _Check:
         return self._advance(watch)
 
     def _advance(self, watch: GuardOptions) -> SimulationFailedError | None:
-        """Step with the recorded inputs; what it failed of."""
+        """Step with the recorded inputs; return the error of the step, if any."""
         self._guard.watch, self._changed_in_bytes = watch, False
         try:
             self._cursor.advance()
@@ -254,7 +254,7 @@ class _Check:
             return error
         return None
 
-    def _is_right(self, tick: int) -> bool:
+    def _is_recorded(self, tick: int) -> bool:
         return not self._changed_in_bytes and self._guard.state.hash() == self._tape.state_hash(tick)
 
 
@@ -267,44 +267,44 @@ def _collector(changed: list[tuple[str, str]]) -> Callable[[str, tuple[str, ...]
 
 
 class LineWatch:
-    """Runs code line by line and finds the one after which something has another value.
+    """Runs code line by line and finds the line after which a value differs.
 
     Attributes:
         place: file, line and function; None if it never changed.
     """
 
     def __init__(self, read: Callable[[], bytes]) -> None:
-        """read: gives the value."""
+        """read: returns the value."""
         self.place: tuple[str, str] | None = None
         self._read = read
         self._before = b""
         self._last: tuple[str, str] | None = None
 
     def run(self, run: Callable[[], Any]) -> Any:
-        """Run it. A debugger or coverage tool that traces already is set aside meanwhile."""
+        """Run it. The trace function of a debugger or coverage tool is suspended meanwhile."""
         self._before = self._read()
-        others = sys.gettrace()
+        suspended = sys.gettrace()
         sys.settrace(self._trace)
         try:
             return run()
         finally:
-            sys.settrace(others)
-            self._look()
+            sys.settrace(suspended)
+            self._compare()
 
-    def _look(self) -> None:
+    def _compare(self) -> None:
         if self.place is None and self._read() != self._before:
             self.place = self._last
 
     def _trace(self, frame: FrameType, event: str, _argument: Any) -> Any:
-        """Called before each line, and when a function is entered or left: what changed, changed in the line before."""
+        """Called before each line, and at each call and return: a change was made by the line before."""
         if str(frame.f_globals.get("__name__", "")).startswith("replayer."):
-            return None  # This very module, reading the field.
-        self._look()
+            return None  # This module itself reads the field.
+        self._compare()
         if self.place is not None:
             return None
         at: FrameType | None = frame
         if event == "return":
-            at = frame.f_back  # The rest of the caller's line is still to be run.
+            at = frame.f_back  # The rest of the caller's line has yet to run.
         while at is not None and _is_kernel(at):
             at = at.f_back
         if at is not None:
@@ -324,4 +324,4 @@ def _named(code: CodeType, line: int) -> tuple[str, str]:
 
 def _is_kernel(frame: FrameType) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    return any(module == ours or module.startswith(f"{ours}.") for ours in _KERNEL)
+    return any(module == name or module.startswith(f"{name}.") for name in _KERNEL)

@@ -1,13 +1,13 @@
 """Hold a simulation to what it declares to write: everything else is read-only while a phase runs.
 
-A phase declares its fields by ``Phase.writes``, a simulation without phases by an attribute ``writes``. Nothing of this
-is on the path of a recording: a simulation is guarded only inside of ``guarded``, as replay and a user's own tests do.
+A phase declares its fields by ``Phase.writes``, a simulation without phases by an attribute ``writes``. A recording
+never runs this: a simulation is guarded only inside ``guarded``, which replay and the user's tests open.
 
-Two nets, because one has holes:
-    1. Views of the state are made read-only, so that NumPy raises ValueError at the line that writes. Row counts and
-       marks have no view of their own: the state's methods are checked.
-    2. After each phase the bytes of all other fields are compared: what was written through memory that NumPy cannot
-       lock any more (a slice that was kept from an earlier phase) raises UndeclaredWriteError then.
+Two checks, because the first has gaps:
+    1. Views of the state are made read-only: NumPy raises ValueError at the line that writes. Row counts and
+       marks have no view: the state's methods are checked.
+    2. After each phase the bytes of all other fields are compared: a write through memory that NumPy cannot lock
+       (a slice that was kept from an earlier phase) raises UndeclaredWriteError then.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from sim.kernel.schema import COUNTS_FIELD, Layout
 from sim.kernel.simulation import ArenaOfSaved, Simulation
 from sim.kernel.state import State
 
-STEP = "step"  # The name of the whole step, as if it were a phase.
+STEP = "step"  # The name of the complete step, as if it were a phase.
 
 
 class UndeclaredWriteError(ValueError):
-    """A phase wrote, marked or resized what it does not declare.
+    """A phase wrote, marked or resized a field that it does not declare.
 
     Attributes:
         phase: its name.
         fields: full names; a table's name for its row count.
-        what: it did.
+        what: the action, such as "marked".
     """
 
     def __init__(self, phase: str, fields: tuple[str, ...], what: str) -> None:
@@ -47,15 +47,15 @@ class UndeclaredWriteError(ValueError):
 
 
 class WriteContractError(ValueError):
-    """The declarations themselves cannot be: there are none, or they name what there is not."""
+    """The declarations are invalid: there are none, or they name unknown fields."""
 
 
 @attrs.frozen
 class WriteContract:
-    """What one phase may write.
+    """The fields that one phase may write.
 
     Attributes:
-        phase: its name, STEP for the whole step.
+        phase: its name, STEP for the complete step.
         fields: full names, columns of tables one by one.
         resizes: the tables and blobs whose row counts it may change.
         locked: all other fields, and the other tables' names for their row counts.
@@ -68,7 +68,7 @@ class WriteContract:
 
     @staticmethod
     def of(phase: str, writes: Iterable[str], layout: Layout) -> WriteContract:
-        """From the names that were declared. Raises WriteContractError for one that the state does not have."""
+        """Make a contract from declared names. Raises WriteContractError for one that the state does not have."""
         fields: set[str] = set()
         resizes: set[str] = set()
         names = {name for name in layout.slots if name != COUNTS_FIELD}
@@ -88,13 +88,13 @@ class WriteContract:
 
 @attrs.define
 class GuardOptions:
-    """What a guard does while a phase runs; the default is all of it.
+    """The actions of a guard while a phase runs; by default all of them.
 
     Attributes:
-        lock: which of the fields that a contract locks are made read-only: given the phase and the fields.
-        compare: whether bytes are compared after each phase.
-        on_change: told a phase and the fields that were changed without permission; raises or keeps them.
-        around: given the phase and its run, runs it; for whoever wants to look at its lines.
+        lock: called with a phase and the fields that its contract locks; returns those to make read-only.
+        compare: True if bytes are compared after each phase.
+        on_change: called with a phase and the fields that it changed without permission; raises or keeps them.
+        around: called with a phase and its run; runs it, for example line by line.
     """
 
     lock: Callable[[str, frozenset[str]], frozenset[str]] = lambda _, fields: fields
@@ -109,14 +109,14 @@ class Guard:
     Attributes:
         simulation: the guarded one.
         contracts: by phase, STEP included; None for one that declares nothing.
-        phase: which runs just now, or ran when something was raised.
-        runs: how often each phase ran under guard.
-        changed: by phase, the fields whose bytes it was seen to change.
-        watch: what is done.
+        phase: the phase that runs, or that ran when an error was raised.
+        runs: the number of runs of each phase under guard.
+        changed: by phase, the fields whose bytes it changed.
+        watch: the options.
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        """Raises WriteContractError if nothing is declared or a declaration cannot be."""
+        """Raises WriteContractError if nothing is declared or a declaration is invalid."""
         if isinstance(simulation, ArenaOfSaved):
             raise WriteContractError(
                 "it keeps its state elsewhere and saves all of it after each step: nothing can be locked"
@@ -127,7 +127,9 @@ class Guard:
         layout = simulation.state.layout
         names = [phase.name for phase in self._phases]
         if len({STEP, *names}) <= len(names):
-            raise WriteContractError(f"its phases need different names, and none may be {STEP!r}: {', '.join(names)}")
+            raise WriteContractError(
+                f"expected phases with different names, none of them {STEP!r}, got {', '.join(names)}"
+            )
         declared: list[tuple[str, Iterable[str] | None]] = [
             (STEP, with_writes.writes if with_writes is not None else None)
         ]
@@ -137,7 +139,7 @@ class Guard:
         }
         if all(contract is None for contract in self.contracts.values()):
             raise WriteContractError(
-                "it declares nothing: give its phases writes={...}, or itself an attribute writes with field names"
+                "it declares nothing: add writes={...} to its phases, or an attribute writes with field names to the simulation"
             )
         self.phase = STEP
         self.runs: Counter[str] = Counter()
@@ -159,7 +161,7 @@ class Guard:
         return getattr(self.simulation, name)
 
     def step(self, inputs: Any) -> Any:
-        """One step under guard. Raises what the step raises, which is ValueError at a line that may not write."""
+        """Run one step under guard. Raises the errors of the step; a line that may not write raises ValueError."""
         return self._run(STEP, lambda: self.simulation.step(inputs))
 
     def install(self) -> None:
@@ -216,7 +218,7 @@ class Guard:
     # --- locking
 
     def lock(self) -> None:
-        """Make read-only what the contract that is in force does not allow."""
+        """Make read-only all fields that the current contract does not allow."""
         contract = self._active
         if contract is None:
             self._locked = frozenset()
@@ -236,7 +238,7 @@ class Guard:
 
     @contextlib.contextmanager
     def resizing(self, name: str) -> Iterator[None]:
-        """Inside, the row count of a table or blob may change; raises UndeclaredWriteError if it may not."""
+        """Let the row count of a table or blob change in the context; raises UndeclaredWriteError if it may not."""
         self.ensure(name, "changed the size of")
         if self._locked:
             self.state.make_writeable()
@@ -279,10 +281,10 @@ class _CheckedState(State):
 
 @contextlib.contextmanager
 def guarded(simulation: Simulation) -> Iterator[Guard]:
-    """Inside, stepping what this gives raises at the first line that writes what is not declared.
+    """Guard a simulation in the context: a step raises at the first line that writes an undeclared field.
 
-    For a test of one's own: ``with guarded(simulation) as held: held.step(None)``.
-    Raises WriteContractError if the simulation declares nothing, or what cannot be.
+    In your own tests: ``with guarded(simulation) as held: held.step(None)``.
+    Raises WriteContractError if the simulation declares nothing, or its declarations are invalid.
     """
     guard = Guard(simulation)
     guard.install()
@@ -293,5 +295,5 @@ def guarded(simulation: Simulation) -> Iterator[Guard]:
 
 
 def _fields_of(state: State) -> dict[str, bytes]:
-    """The bytes of each field, live rows only: growth moves a field and changes nothing in it."""
+    """The bytes of each field, live rows only: growth moves a field without changing it."""
     return {name: state[name].tobytes() for name in state}

@@ -1,4 +1,4 @@
-"""One tape in many environments: the factor that alone makes a difference is named, and none other."""
+"""One tape in many environments: the factor that alone makes a difference is named, and no other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from sim import Field, Schema, State
 
 
 class Sound:
-    """Floats, added and multiplied only; what is odd in the others begins after tick 17."""
+    """Floats, added and multiplied only; the planted faults of the subclasses begin after tick 17."""
 
     def __init__(self):
         self.state = State(
@@ -95,7 +95,7 @@ class Raises(Sound):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder with the planted simulations, without settings of the machine's."""
+    """Run each test in a folder with the planted simulations, without settings of the machine."""
     monkeypatch.chdir(tmp_path)
     for name in ("PYTHONHASHSEED", "OMP_NUM_THREADS", SIMD_VARIABLE, KERNEL_VARIABLE):
         monkeypatch.delenv(name, raising=False)
@@ -106,7 +106,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def record(name: str, hash_seed: str = "0", blame: str = "auto") -> None:
-    """Record fifty ticks of a planted simulation, where sets matter in a process of its own with a hash seed."""
+    """Record fifty ticks of a planted simulation; if sets matter, in a separate process with a hash seed."""
     if name in ("SetOrder", "Threads"):
         code = f"import test_certify as t; t._record('{name}')"
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
@@ -126,7 +126,7 @@ def _record(name: str, blame: str = "auto") -> None:
 
 
 def certificate() -> dict[str, Any]:
-    """What was kept beside a.tape."""
+    """The certificate next to a.tape."""
     found: dict[str, Any] = json.loads(Path("a.certificate.json").read_text())
     return found
 
@@ -152,7 +152,7 @@ has_kernels = pytest.mark.skipif(
 )
 def test_the_planted_factor_is_named_and_no_other(name: str, guilty: str, field: str, capsys: Any) -> None:
     """Of all factors the planted one alone makes a difference: tick, field and exit code; the others are green."""
-    record(name, blame="none" if name == "Exp" else "auto")  # Without hashes of fields, another process tells them.
+    record(name, blame="none" if name == "Exp" else "auto")  # Without per-field hashes, a second process computes them.
     code = run(replayer.commands.main.main, f"certify a.tape --sim planted:{name} --quick")
     found = certificate()
     cells = differing(found)
@@ -172,15 +172,15 @@ def test_the_planted_factor_is_named_and_no_other(name: str, guilty: str, field:
 
 
 @pytest.mark.long
-def test_each_of_two_factors_is_named_also_where_the_recorded_environment_is_another() -> None:
-    """Recorded under a hash seed of its own, which is tried; sets and OMP_NUM_THREADS matter each alone."""
+def test_each_of_two_factors_is_named_also_if_the_recorded_environment_differs() -> None:
+    """The recorded hash seed is tried; sets and OMP_NUM_THREADS each matter alone."""
     record("Threads", "5")
     found = certify("a.tape", "planted:Threads", factors=["hash-seed", "threads"], quick=True, jobs=2)
     by_level = {report.cell.level: report for report in found.cells}
 
     assert found.present.cell.level == "PYTHONHASHSEED=5"
     assert found.present.result == by_level["5"].result == "same"
-    assert found.guilty == ["hash seed", "threads"]
+    assert found.deciding_factors == ["hash seed", "threads"]
     assert [by_level[level].first_bad for level in ("0", "1")] == [18, 18]
     assert not found.ok
 
@@ -195,7 +195,7 @@ def test_each_of_two_factors_is_named_also_where_the_recorded_environment_is_ano
     ],
 )
 def test_a_factor_is_judged_by_the_present_environment_and_not_by_the_tape(outcomes: list[str], verdict: str) -> None:
-    """Present environment, the same again, the factor: all of them may differ from the tape."""
+    """Present environment, repeated run, factor: all of them may differ from the tape."""
     cells = [certifying.Cell(factor, "") for factor in ("present environment", "the same again", "threads")]
     base, *reports = (
         certifying.CellReport(cell, "differs", first_bad=3, outcome=outcome)
@@ -205,8 +205,8 @@ def test_a_factor_is_judged_by_the_present_environment_and_not_by_the_tape(outco
     assert certifying._judge(base, reports)["threads"] == verdict
 
 
-def test_a_simulation_that_differs_by_itself_blames_no_factor(capsys: Any) -> None:
-    """What reads the clock differs in the same environment, too: nothing else is judged."""
+def test_a_simulation_that_differs_in_each_run_blames_no_factor(capsys: Any) -> None:
+    """A simulation that reads the clock differs in the same environment as well: no factor is judged."""
     record("Clock")
     assert run(replayer.commands.main.main, "certify a.tape --sim planted:Clock --factor threads --quick") == 1
     found = certificate()
@@ -215,8 +215,8 @@ def test_a_simulation_that_differs_by_itself_blames_no_factor(capsys: Any) -> No
     assert "no factor can be blamed" in capsys.readouterr().out
 
 
-def test_a_sound_tape_is_certified_and_the_certificate_is_its_own(capsys: Any) -> None:
-    """Exit code 0, and --check knows the tape again, also elsewhere, but not another one or a changed one."""
+def test_an_intact_tape_is_certified_and_the_certificate_belongs_to_it(capsys: Any) -> None:
+    """Exit code 0; --check accepts the tape, also in a different folder, and no other or changed tape."""
     record("Sound")
     line = "certify a.tape --sim planted:Sound --factor hash-seed --quick --python /nowhere/python"
     assert run(replayer.commands.main.main, f"{line} --json") == 0
@@ -241,18 +241,21 @@ def test_a_sound_tape_is_certified_and_the_certificate_is_its_own(capsys: Any) -
     changed[-1] ^= 1
     Path("b.tape").write_bytes(changed)
     assert run(replayer.commands.main.main, "certify b.tape --check -o a.certificate.json --json") == 1
-    assert json.loads(capsys.readouterr().out)["why_not"] == "the tape's files have changed since"
+    assert (
+        json.loads(capsys.readouterr().out)["why_not"]
+        == "the tape's files have changed since the certificate was written"
+    )
 
 
 def test_mistakes_get_one_line(capsys: Any) -> None:
-    """No tape, no certificate, something else in its place, a simulation that raises or is not there."""
+    """No tape, no certificate, a different file in its place, a simulation that raises or does not exist."""
     record("Raises")
     assert run(replayer.commands.main.main, "certify a.tape --check") == 2
     assert_one_line(capsys.readouterr(), "a.certificate.json: No such file")
     for text in ("{}", "[1]", "no json", '{"certificate": 1}'):
         Path("a.certificate.json").write_text(text)
         assert run(replayer.commands.main.main, "certify a.tape --check") == 5
-        assert_one_line(capsys.readouterr(), "a.certificate.json: no certificate")
+        assert_one_line(capsys.readouterr(), "a.certificate.json: not a certificate")
     assert run(replayer.commands.main.main, "certify a.tape --sim planted:Nothing") == 2
     assert_one_line(capsys.readouterr(), "Nothing")
     assert run(replayer.commands.main.main, "certify b.tape") == 2
@@ -262,7 +265,7 @@ def test_mistakes_get_one_line(capsys: Any) -> None:
 
 
 def test_what_cannot_be_varied_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without AVX-512, without OpenBLAS, with one processor: each cell says why it cannot be."""
+    """A machine without AVX-512, without OpenBLAS, with one processor: each cell states why it cannot be tried."""
     here = attrs.evolve(describe_arithmetic(), simd=(), blas_kernel=None)
     monkeypatch.setattr(matrix, "processor_count", lambda: 1)
     monkeypatch.setattr(matrix, "dispatched_features", lambda: ["X86_V3", "X86_V4"])
@@ -273,12 +276,12 @@ def test_what_cannot_be_varied_is_not_tested(monkeypatch: pytest.MonkeyPatch) ->
         ("SIMD level", "AVX-512"): "this processor has no AVX-512",
         ("SIMD level", "baseline"): "NumPy uses no feature here that can be turned off",
         ("threads", "2"): "this machine has one processor",
-        ("BLAS kernel", "any"): "no OpenBLAS is seen in this process",
+        ("BLAS kernel", "any"): "no OpenBLAS is loaded in this process",
     }
 
 
 def test_each_cell_changes_one_factor_and_a_wide_machine_is_narrowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With AVX-512, there is a cell as an AVX2 machine has it; no cell touches another factor's variables."""
+    """With AVX-512, one cell has the features of an AVX2 machine; no cell changes the variables of two factors."""
     here = attrs.evolve(describe_arithmetic(), simd=("X86_V3", "X86_V4", "AVX512_ICL"), blas_kernel="SkylakeX")
     monkeypatch.setattr(matrix, "dispatched_features", lambda: ["X86_V3", "X86_V4", "AVX512_ICL"])
     monkeypatch.setattr(matrix, "processor_flags", lambda: {"avx2", "avx512f", "pni"})
@@ -296,34 +299,34 @@ def test_each_cell_changes_one_factor_and_a_wide_machine_is_narrowed(monkeypatch
         assert sum(1 for group in groups if changed & group) == (not cell.is_present), cell
 
 
-def test_what_a_tape_says_of_its_environment_is_tried_if_it_can_do_no_harm() -> None:
-    """A recorded setting is a cell of its own; a tape's nonsense is none."""
+def test_the_recorded_environment_is_tried_if_it_can_do_no_harm() -> None:
+    """A recorded setting gets its own cell; nonsense on a tape does not."""
     here = describe_arithmetic()
-    told = {SIMD_VARIABLE: "X86_V9", "PYTHONHASHSEED": "77"}
-    cells = make_matrix(present_cell(told), here, told)
+    recorded = {SIMD_VARIABLE: "X86_V9", "PYTHONHASHSEED": "77"}
+    cells = make_matrix(present_cell(recorded), here, recorded)
     assert ("SIMD level", "as recorded") in {(cell.factor, cell.level) for cell in cells}
     assert {cell.changes["PYTHONHASHSEED"] for cell in cells} == {"77", "0", "1", "2", "random"}
     for nonsense in ("\0", "a=b", 7, ["x"], "1" * 1000, "-1", "٣", ""):
-        told = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense, "PYTHONHASHSEED": nonsense}
-        assert present_cell(told).changes == {"PYTHONHASHSEED": "0"}
+        recorded = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense, "PYTHONHASHSEED": nonsense}
+        assert present_cell(recorded).changes == {"PYTHONHASHSEED": "0"}
     for nonsense in ("\0", "a=b", 7, ["x"], "1" * 1000, "-1", ""):
-        told = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense}
-        assert "as recorded" not in {cell.level for cell in make_matrix(present_cell(told), here, told)}
+        recorded = {SIMD_VARIABLE: nonsense, KERNEL_VARIABLE: nonsense}
+        assert "as recorded" not in {cell.level for cell in make_matrix(present_cell(recorded), here, recorded)}
 
 
 def test_a_setting_without_effect_is_no_test() -> None:
-    """If the process says that it computes with the same as ever, the cell is not tested, whatever was set."""
+    """If the process reports unchanged features, the cell is not tested, even though a variable was set."""
     arithmetic = attrs.asdict(describe_arithmetic()) | {"simd": ["X86_V3"], "blas_kernel": "Zen"}
     base = certifying.CellReport(present_cell({}), "same", outcome="a", arithmetic=arithmetic)
     for factor, why in (("SIMD level", "X86_V3"), ("BLAS kernel", "Zen")):
         report = certifying.CellReport(certifying.Cell(factor, "any"), "same", outcome="a", arithmetic=arithmetic)
-        found = certifying._if_it_had_an_effect(report, base)
-        assert (found.result, found.why) == ("not tested", f"the process uses {why} all the same")
+        found = certifying._ensure_effect(report, base)
+        assert (found.result, found.why) == ("not tested", f"no effect: the process still uses {why}")
     other = attrs.evolve(report, arithmetic={**arithmetic, "blas_kernel": "Prescott"})
-    assert certifying._if_it_had_an_effect(other, base) is other
+    assert certifying._ensure_effect(other, base) is other
 
 
-def test_another_interpreter_is_named_by_what_is_other_in_it() -> None:
+def test_a_different_interpreter_is_named_by_what_differs_in_it() -> None:
     """Only Python, only NumPy, or both."""
     arithmetic = attrs.asdict(describe_arithmetic())
     base = certifying.CellReport(present_cell({}), "same", outcome="a", arithmetic=arithmetic)
@@ -334,15 +337,15 @@ def test_another_interpreter_is_named_by_what_is_other_in_it() -> None:
     ):
         cell = certifying.Cell("Python and NumPy", "p", python="p")
         report = certifying.CellReport(cell, "differs", arithmetic=arithmetic | change)
-        assert certifying._by_versions(report, base).cell.factor == factor
+        assert certifying._name_versions(report, base).cell.factor == factor
 
 
 def test_the_digest_sees_every_file_and_byte() -> None:
-    """One byte of any segment, or a file less, gives another digest; another name of the tape does not."""
+    """One changed byte of any segment, or a missing file, changes the digest; a new name of the tape does not."""
     with Recorder("a.tape", Walkers(n=2000), split="32KB", keyframe_interval_ticks=2) as tape:
         for _ in range(40):
             tape.step()
-            tape.flush()  # What is in the file decides when another one begins.
+            tape.flush()  # The size of the file decides when the next one begins.
     names = sorted(path.name for path in Path().glob("a.tape*"))
     whole = tape_digest("a.tape")
     for name in names:

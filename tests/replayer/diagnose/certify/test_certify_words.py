@@ -1,4 +1,4 @@
-"""What replay certify says of tapes that cannot be read to the end, and of those that nobody gives again."""
+"""The output of replay certify for damaged tapes, and for those that no environment reproduces."""
 
 from __future__ import annotations
 
@@ -70,26 +70,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def record(name: str, **environment: str) -> None:
-    """Record thirty ticks, five to a block, in a process of its own."""
+    """Record thirty ticks, five to a block, in a separate process."""
     paths = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
     command = [sys.executable, "-c", RECORD, name]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": paths, **environment}, check=True)
 
 
 def certify(capsys: Any, name: str, more: str = "--quick") -> tuple[int, str, dict[str, Any]]:
-    """The exit code, what is printed, and the certificate."""
+    """The exit code, the output, and the certificate."""
     code = run(replayer.commands.main.main, f"certify a.tape --sim words:{name} --factor hash-seed {more}")
     return code, capsys.readouterr().out, json.loads(Path("a.certificate.json").read_text())
 
 
 def check(capsys: Any, more: str = "") -> tuple[int, str]:
-    """The same of what looks at the certificate that was kept."""
+    """The exit code and output of --check on the existing certificate."""
     code = run(replayer.commands.main.main, f"certify a.tape --check{more}")
     return code, capsys.readouterr().out
 
 
 def offset_of(kind: int, tick: int = 0) -> int:
-    """Where in the file a block is, the one with the frame of a tick if it is one of frames."""
+    """The offset of a block in the file; of the block with the frame of a tick if it holds frames."""
     with Tape("a.tape") as tape:
         tape.distrust_index()
         entries = [entry for entry in tape.segments[0].contents.entries if entry.kind == kind]
@@ -99,49 +99,49 @@ def offset_of(kind: int, tick: int = 0) -> int:
 
 
 def test_a_damaged_tape_is_not_certified_to_be_the_same_everywhere(capsys: Any) -> None:
-    """Ticks 16 to 20 cannot be read: the cells, the last lines, the certificate and --check say so; exit code 4."""
+    """Ticks 16 to 20 cannot be read: the cells, the last lines, the certificate and --check report it; exit code 4."""
     record("Plain")
     data = bytearray(Path("a.tape").read_bytes())
     data[offset_of(BlockKind.FRAMES, 18) + HEADER_BYTES + 3] ^= 1
     Path("a.tape").write_bytes(data)
 
-    code, said, kept = certify(capsys, "Plain")
+    code, output, kept = certify(capsys, "Plain")
     assert code == 4
-    assert "26 of 31 ticks" in said
-    assert "the same everywhere, as far as the tape can be read: it is corrupt" in said
-    assert "not verified anywhere: ticks 16 to 20" in said
+    assert "26 of 31 ticks" in output
+    assert "the same everywhere, as far as the tape can be read: it is corrupt" in output
+    assert "not verified anywhere: ticks 16 to 20" in output
     assert (kept["status"], kept["same_everywhere"]) == ("corrupt", False)
     assert kept["cells"][0]["unreached_ticks"] == [[16, 20]]
     assert kept["cells"][0]["problems"]
-    code, said = check(capsys)
-    assert (code, "it is corrupt" in said) == (4, True)
+    code, output = check(capsys)
+    assert (code, "it is corrupt" in output) == (4, True)
     assert check(capsys, " --json")[0] == 4
     # A certificate of an earlier version called such a tape the same everywhere.
     Path("a.certificate.json").write_text(json.dumps(kept | {"same_everywhere": True}))
-    code, said = check(capsys, " --json")
-    assert (code, json.loads(said)["same_everywhere"]) == (4, False)
+    code, output = check(capsys, " --json")
+    assert (code, json.loads(output)["same_everywhere"]) == (4, False)
 
 
-def test_a_tape_without_a_seal_is_the_same_everywhere_and_said_to_have_none(capsys: Any) -> None:
-    """All ticks are there: exit code 3, of --check, too."""
+def test_a_tape_without_a_seal_is_the_same_everywhere_and_reported_as_not_sealed(capsys: Any) -> None:
+    """All ticks are there: exit code 3, from --check as well."""
     record("Plain")
     end = offset_of(BlockKind.END)
     Path("a.tape").write_bytes(Path("a.tape").read_bytes()[:end])
 
-    code, said, kept = certify(capsys, "Plain")
+    code, output, kept = certify(capsys, "Plain")
     assert (code, kept["status"], kept["same_everywhere"]) == (3, "incomplete", True)
-    assert "the same everywhere; the tape is not sealed" in said
-    code, said = check(capsys)
-    assert (code, "the tape is not sealed" in said) == (3, True)
+    assert "the same everywhere; the tape is not sealed" in output
+    code, output = check(capsys)
+    assert (code, "the tape is not sealed" in output) == (3, True)
 
 
 def test_environments_that_all_differ_from_the_tape_are_told_apart(capsys: Any) -> None:
-    """Which of them compute otherwise than the present one, as their outcomes say; that none gives what was recorded."""
+    """The report shows which of them differ from the present one, and that none gives the recorded states."""
     record("Sets", WHILE_RECORDING="1")
 
-    code, said, kept = certify(capsys, "Sets", "")
+    code, output, kept = certify(capsys, "Sets", "")
     outcomes = {(cell["factor"], cell["level"]): cell["outcome"] for cell in kept["cells"]}
-    rows = {tuple(re.split(r" {2,}", row.strip())[:2]): row for row in said.splitlines() if "first at tick" in row}
+    rows = {tuple(re.split(r" {2,}", row.strip())[:2]): row for row in output.splitlines() if "first at tick" in row}
     present = outcomes["present environment", "PYTHONHASHSEED=0"]
     assert code == 1
     assert {outcome == present for cell, outcome in outcomes.items() if cell[0] == "hash seed"} == {True, False}
@@ -149,7 +149,7 @@ def test_environments_that_all_differ_from_the_tape_are_told_apart(capsys: Any) 
     for cell, row in rows.items():
         if cell[0] != "present environment":
             is_present = cell == ("hash seed", "0")
-            same = "that is" if is_present else "just as in" if outcomes[cell] == present else "otherwise than in"
+            same = "this is" if is_present else "as in" if outcomes[cell] == present else "different from"
             assert row.endswith(f": {same} the present environment")
-    assert "hash seed: makes a difference alone" in said
-    assert "none of these environments gives what was recorded" in said
+    assert "hash seed: makes a difference alone" in output
+    assert "none of these environments gives the recorded states" in output

@@ -1,4 +1,4 @@
-"""Two tapes alone tell the tick, the phase and the fields at which runs part; and what becomes of the difference."""
+"""From two tapes alone: the tick, the phase and the fields at which runs diverge, and the trend of the difference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIELD_COUNT = 12
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own to be in."""
+    """Run each test in its own folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -55,7 +55,7 @@ class Drifting:
 
 
 def record(path: str, simulation: Any, ticks: int = 20, inputs: Any = None, **settings: Any) -> Path:
-    """A tape of so many ticks."""
+    """Record a tape of that many ticks."""
     with Recorder(path, simulation, **settings) as tape:
         for tick in range(1, ticks + 1):
             tape.step(inputs(tick) if inputs else None)
@@ -63,7 +63,7 @@ def record(path: str, simulation: Any, ticks: int = 20, inputs: Any = None, **se
 
 
 @pytest.mark.parametrize("faults", [150, pytest.param(1000, marks=pytest.mark.long)])
-def test_many_faults_are_placed_by_the_tapes_alone(faults: int) -> None:
+def test_many_faults_are_located_by_the_tapes_alone(faults: int) -> None:
     """One element of one field at one tick: the tick is always right, the field in 999 of 1,000 cases."""
     random = np.random.default_rng(5)
     sound = record("sound.tape", Drifting(), 6, durability="none")
@@ -102,7 +102,7 @@ class Phased:
 
 @pytest.mark.parametrize("fault", [0, 1, 2])
 def test_the_phase_is_named(fault: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where frames have the hashes of phases; by diff, and by verify."""
+    """If frames have hashes of phases, diff and verify name the phase."""
     record("a.tape", Phased(), blame="phases")
     record("b.tape", Phased(fault), blame="phases")
     with Tape("a.tape") as one, Tape("b.tape") as other:
@@ -150,7 +150,7 @@ class OneWriter(Phased):
 
 
 def test_the_only_phase_that_writes_a_field_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also without hashes of phases; where several do, they are all named."""
+    """Also without hashes of phases; if several phases write it, all are named."""
     record("a.tape", OneWriter(0))
     assert run(replayer.commands.main.main, f"verify a.tape --sim {__name__}:OneWriter") == 1
     assert "phase: middle, the only one that writes what differs" in capsys.readouterr().out
@@ -159,11 +159,11 @@ def test_the_only_phase_that_writes_a_field_is_named(capsys: pytest.CaptureFixtu
     assert "phase: one of phase0, phase1, phase2; a tape recorded with" in capsys.readouterr().out
 
 
-# --- what becomes of it
+# --- the trend
 
 
 class Three:
-    """Cells that take from their neighbours (spreading), one that keeps to itself (bounded), one that forgets."""
+    """Cells that read their neighbours (spreading), one that does not (bounded), one that forgets (transient)."""
 
     def __init__(self, kind: str = "") -> None:
         self.state = State(Schema(Field("tick", "i8"), Field("cells", "i8", (200,)), Field("own", "i8", (2,))))
@@ -183,8 +183,8 @@ class Three:
 
 @pytest.mark.parametrize("kind", ["spreading", "bounded", "transient"])
 @pytest.mark.parametrize("cadence", [7, 40])
-def test_what_becomes_of_a_difference(kind: str, cadence: int) -> None:
-    """Three planted cases, told by rows from re-simulation; every count is that of the live runs."""
+def test_the_trend_of_a_difference(kind: str, cadence: int) -> None:
+    """Three planted cases, by rows from re-simulation; every count is that of the live runs."""
     record("a.tape", Three(), 60)
     record("b.tape", Three(kind), 60, keyframe_interval_ticks=cadence)
     live = Three(), Three(kind)
@@ -215,16 +215,16 @@ def test_what_becomes_of_a_difference(kind: str, cadence: int) -> None:
         ([1, 1, 1, 2], "spreading"),
     ],
 )
-def test_courses(counts: list[int], trend: str) -> None:
-    """From the beginning to the end."""
+def test_trends(counts: list[int], trend: str) -> None:
+    """The end is compared with the beginning."""
     assert trend_of_counts(counts) == trend
 
 
 # --- the command
 
 
-def test_equal_runs_are_the_same_whatever_their_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    """Cadence, journal, split, blame and length do not matter; ticks are compared that both have."""
+def test_equal_runs_are_the_same_with_any_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    """Keyframe interval, journal, split, blame and length do not matter; the ticks that both have are compared."""
     record("a.tape", Herd(), 60, keyframe_interval_ticks=7, blame="none")
     record("b.tape", Herd(), 50, keyframe_interval_ticks=4, split=900, deterministic=True)
     assert len(segment_numbers(Path("b.tape"))) > 1
@@ -233,7 +233,7 @@ def test_equal_runs_are_the_same_whatever_their_settings(capsys: pytest.CaptureF
 
 
 def test_the_screen_of_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tick, fields, inputs, course, values at the next keyframe that both have; a picture."""
+    """Tick, fields, inputs, trend, values at the next keyframe that both have; a picture."""
     record("a.tape", Walkers(), 40, lambda tick: [[3, 5]] if tick == 12 else None, keyframe_interval_ticks=10)
     record("b.tape", Walkers(), 40, keyframe_interval_ticks=5)
     assert run(replayer.commands.main.main, "diff a.tape b.tape --sim small_worlds:Walkers -o d.svg") == 1
@@ -241,7 +241,7 @@ def test_the_screen_of_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
         "a.tape and b.tape: first different at tick 12 of 0 to 40",
         "  fields: x",
         "  inputs: differ first at tick 12",
-        "  course: bounded, 29 ticks of 29 differ; rows that differ: 1 at first, 1 after 29 ticks; at tick 20:",
+        "  trend: bounded, 29 ticks of 29 differ; rows that differ: 1 at first, 1 after 29 ticks; at tick 20:",
         "    x: 1 row",
         f"        [3] first {walker_at('a.tape', 20)}, second {walker_at('b.tape', 20)}",
         "  picture: d.svg",
@@ -258,43 +258,43 @@ def test_the_screen_of_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def walker_at(tape: str, tick: int) -> int:
-    """Where walker 3 is at a tick."""
+    """The position of walker 3 at a tick."""
     with replayer.open(tape, Walkers) as run_:
         return int(run_[tick]["x"][3])
 
 
-def test_other_code_leaves_the_tapes_to_tell(capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be re-simulated is said, and tick and fields are told all the same."""
+def test_with_different_code_the_tapes_alone_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """The failed re-simulation is reported, and tick and fields are still named."""
     record("a.tape", Three(), 30)
     record("b.tape", Three("spreading"), 30)
     assert run(replayer.commands.main.main, f"diff a.tape b.tape --sim {__name__}:Three") == 1
     out = capsys.readouterr().out
     assert "first different at tick 10" in out
     assert "fields: cells\n" in out
-    assert "the code at hand does not give the states of b.tape at tick 10" in out
+    assert "the present code does not give the recorded state of b.tape at tick 10" in out
     assert run(replayer.commands.main.main, "diff a.tape b.tape -o d.png") == 2
     assert "d.png is not drawn: the rows that differ are not counted: the tape names no reg" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "said"),
+    ("line", "code", "message"),
     [
         ("diff a.tape none.tape", 2, "none.tape: no such file"),
-        ("diff a.tape a.tape -o x.txt", 2, "a name that ends in .png"),
-        ("diff a.tape late.tape", 2, "nothing in common"),
+        ("diff a.tape a.tape -o x.txt", 2, "expected a name that ends in .png"),
+        ("diff a.tape late.tape", 2, "expected tapes with common ticks, got 0 to 5 and 280 to 300"),
         ("diff a.tape", 2, "other"),
     ],
 )
-def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, code: int, said: str) -> None:
-    """And the usual exit codes."""
+def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, code: int, message: str) -> None:
+    """Mistakes also get the usual exit codes."""
     record("a.tape", Walkers(), 5)
     record("late.tape", Walkers(), 300, keep=20, keyframe_interval_ticks=5)
     assert run(replayer.commands.main.main, line) == code
-    assert said in capsys.readouterr().err.lower()
+    assert message in capsys.readouterr().err.lower()
 
 
 def test_a_tape_with_a_hole_is_compared_where_it_can_be() -> None:
-    """Ticks that one side cannot show are counted, and do not count as the same."""
+    """Ticks that one tape lacks are counted, and do not count as the same."""
     record("a.tape", Drifting(), 60, keyframe_interval_ticks=10)
     record("b.tape", Drifting(), 60, keyframe_interval_ticks=10)
     with Tape("b.tape") as other:
@@ -312,7 +312,7 @@ def test_a_tape_with_a_hole_is_compared_where_it_can_be() -> None:
 
 
 def test_runs_that_differ_from_the_start() -> None:
-    """Another seed: tick 0 has no frame; its keyframe tells."""
+    """With a different seed, tick 0 differs: it has no frame, and its keyframe is compared."""
     record("a.tape", Walkers(1), 5)
     record("b.tape", Walkers(2), 5)
     with Tape("a.tape") as one, Tape("b.tape") as other:
@@ -321,7 +321,7 @@ def test_runs_that_differ_from_the_start() -> None:
 
 
 class Later(Drifting):
-    """A later version, with another field and a wider one."""
+    """A later version, with an additional field and a wider one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -337,8 +337,8 @@ class Later(Drifting):
             self.state[f"f{i}"].reshape(-1)[:] += np.arange(40) * tick + i + (i == 4 and tick == 3)
 
 
-def test_versions_with_other_fields_are_compared_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """Fields that only one has, and those whose bytes differ; equal ones are not named although the hashes all differ."""
+def test_versions_with_different_fields_are_compared_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fields that one version lacks, and those that differ, are named; equal ones are not, although all hashes differ."""
     record("old.tape", Drifting(), 6, keyframe_interval_ticks=4)
     record("new.tape", Later(), 6, keyframe_interval_ticks=3)
     with Tape("old.tape") as one, Tape("new.tape") as other:

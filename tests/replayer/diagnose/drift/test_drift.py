@@ -1,4 +1,4 @@
-"""Drift is measured as brute force measures it, at every interval, and never passes for exact."""
+"""Drift equals what brute force measures, at every interval, and is never reported as exact."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TICKS = 110
 
 
 class Springs:
-    """Forty masses on springs, in float64 and float32, by + and × only; a counter beside them."""
+    """Forty masses on springs, in float64 and float32, by + and × only; and a counter."""
 
     def __init__(self) -> None:
         self.state = State(
@@ -46,7 +46,7 @@ class Springs:
 
 
 class Nudged(Springs):
-    """The same, one ULP off in one mass at each step, and in one heat now and then."""
+    """Springs that are one ULP off in one mass at each step, and in one heat at some steps."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -56,7 +56,7 @@ class Nudged(Springs):
 
 
 class NudgedOnce(Springs):
-    """A billionth at tick 60, from which it does not come back."""
+    """Springs with an error of a billionth at tick 60, which stays."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -65,7 +65,7 @@ class NudgedOnce(Springs):
 
 
 class Transient(Springs):
-    """One ULP at tick 60, which rounding swallows again."""
+    """Springs with an error of one ULP at tick 60, which rounding removes again."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -75,12 +75,12 @@ class Transient(Springs):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test works in a folder of its own."""
+    """Run each test in its own folder."""
     monkeypatch.chdir(tmp_path)
 
 
 def record(simulation: Any, ticks: int = TICKS, inputs: Any = None) -> dict[int, Any]:
-    """Record a run as a.tape; the live states by tick."""
+    """Record a run as a.tape; return the live states by tick."""
     with Recorder("a.tape", simulation, keyframe_interval_ticks=INTERVAL) as tape:
         live = {0: tape.simulation.state.snapshot()}
         for tick in range(1, ticks + 1):
@@ -90,7 +90,7 @@ def record(simulation: Any, ticks: int = TICKS, inputs: Any = None) -> dict[int,
 
 
 def steps_between(first: float, second: float, code: str) -> int:
-    """ULPs, by the order of the bits."""
+    """The distance in ULPs, by the order of the bits."""
 
     def place(value: float) -> int:
         size = struct.calcsize(code)
@@ -101,7 +101,7 @@ def steps_between(first: float, second: float, code: str) -> int:
 
 
 def brute_force(recorded: Any, replayed: Any, code: str) -> dict[str, Any]:
-    """The same figures by loops over fractions."""
+    """Compute the same figures by loops over fractions."""
     pairs = [
         (a, b) for a, b in zip(recorded.reshape(-1).tolist(), replayed.reshape(-1).tolist(), strict=True) if a != b
     ]
@@ -116,7 +116,7 @@ def brute_force(recorded: Any, replayed: Any, code: str) -> dict[str, Any]:
     }
 
 
-def test_the_drift_of_each_interval_is_what_brute_force_says() -> None:
+def test_the_drift_of_each_interval_equals_brute_force() -> None:
     """First bad tick, bad ticks and every figure of every field and interval, from the live run's own states."""
     live = record(Springs())
     report = measure_drift("a.tape", Nudged)
@@ -162,8 +162,8 @@ def test_snapping_bounds_the_error() -> None:
     assert max(found.max_abs for _, found in report.worst().values()) < 2e-9
 
 
-def test_what_comes_back_by_itself_is_counted() -> None:
-    """Bad ticks in the middle of an interval, as many as brute force finds, and the same again at its end."""
+def test_a_difference_that_vanishes_is_counted() -> None:
+    """Bad ticks in the middle of an interval, as many as brute force finds; at its end the states are equal."""
     live = record(Springs())
     other = Transient()
     bad = []
@@ -181,7 +181,7 @@ def test_what_comes_back_by_itself_is_counted() -> None:
 
 
 @pytest.mark.parametrize(("factory", "inputs"), [(Springs, None), (Walkers, None), (Herd, None), (Saved, 3)])
-def test_a_sound_simulation_does_not_drift(factory: Any, inputs: Any, capsys: Any, monkeypatch: Any) -> None:
+def test_a_deterministic_simulation_does_not_drift(factory: Any, inputs: Any, capsys: Any, monkeypatch: Any) -> None:
     """Exit code 0 and no interval with a finding, in both forms of a simulation."""
     import small_worlds
 
@@ -215,8 +215,8 @@ def test_the_command_is_never_silent_about_drift(capsys: Any, monkeypatch: Any) 
     assert all(found["growth"] > 0 for found in facts["worst"])
 
 
-def test_a_simulation_that_fails_on_its_way_is_no_exact_one() -> None:
-    """A diverged state may make the step raise: the interval says so, the others are measured."""
+def test_a_simulation_that_raises_on_the_way_is_not_exact() -> None:
+    """A diverged state may make the step raise: the interval reports it, the others are measured."""
 
     class Brittle(Springs):
         def step(self, inputs: Any) -> None:
@@ -260,15 +260,15 @@ def snapshot(entry: Any, value: Any) -> Any:
     ],
 )  # fmt: skip
 def test_edges_of_the_figures(entry: Any, recorded: Any, replayed: Any, expected: dict[str, Any]) -> None:
-    """Extremes of each dtype: no overflow, no warning, the figure that a person would give."""
+    """Extremes of each dtype: no overflow, no warning, the expected figure."""
     [found] = compare_values(snapshot(entry, recorded), snapshot(entry, replayed))
 
     assert {name: getattr(found, name) for name in expected} == expected
     json.dumps(found.max_abs, allow_nan=False)
 
 
-def test_tables_of_other_sizes_are_said_to_be_so() -> None:
-    """What cannot be compared element by element is worse than any figure."""
+def test_tables_of_different_sizes_are_reported() -> None:
+    """A field that cannot be compared element by element is worse than any figure."""
     states = [State(Schema(Table("t", Field("a", "i8")), Field("x", "f8"))) for _ in range(2)]
     for state, rows in zip(states, (3, 5), strict=True):
         state.add_rows("t", rows)
@@ -282,7 +282,7 @@ def test_tables_of_other_sizes_are_said_to_be_so() -> None:
 
 
 def test_a_damaged_tape_is_measured_where_it_can_be(monkeypatch: Any) -> None:
-    """A tape without its last blocks is exact as far as it goes, and says that it is not whole."""
+    """A tape without its last blocks is exact as far as it can be read, and reported as incomplete."""
     import small_worlds
 
     monkeypatch.setattr(small_worlds, "Springs", Springs, raising=False)
@@ -292,7 +292,7 @@ def test_a_damaged_tape_is_measured_where_it_can_be(monkeypatch: Any) -> None:
 
 
 class Counting:
-    """Counts in an attribute: each keyframe lacks it."""
+    """Counts in an attribute, which keyframes do not hold."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("x", "i8")))
@@ -303,8 +303,8 @@ class Counting:
         self.state["x"][()] += self.count
 
 
-def test_what_is_kept_outside_of_the_state_is_no_exact_replay(tmp_path: Path) -> None:
-    """Each interval begins with a fresh simulation, as verify and seek have it: the first tick behind a keyframe is off."""
+def test_hidden_state_is_not_an_exact_replay(tmp_path: Path) -> None:
+    """Each interval begins with a fresh simulation, as in verify and seek: the first tick after a keyframe differs."""
     path = tmp_path / "run.tape"
     with Recorder(path, Counting(), keyframe_interval_ticks=20) as tape:
         for _ in range(60):
@@ -317,7 +317,7 @@ calls = 0  # Of CountingOutside.step.
 
 
 class CountingOutside(Counting):
-    """Counts in a global of its module instead."""
+    """Counts in a global of its module."""
 
     def step(self, inputs: Any) -> None:  # noqa: ARG002
         global calls  # noqa: PLW0603 - the defect
@@ -325,8 +325,8 @@ class CountingOutside(Counting):
         self.state["x"][()] += calls
 
 
-def test_what_is_kept_in_a_modules_global_is_no_exact_replay_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each interval has a process of its own: nothing is carried from one into the next, or into a second measurement."""
+def test_state_in_a_module_global_is_not_an_exact_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each interval has its own process: nothing is carried into the next one, or into a second measurement."""
     monkeypatch.setitem(globals(), "calls", 0)
     with Recorder("run.tape", CountingOutside(), keyframe_interval_ticks=20) as tape:
         for _ in range(60):
@@ -348,13 +348,13 @@ class Roomy(Springs):
         self.grow(int(self.state["tick"]))
 
     def grow(self, tick: int) -> None:
-        """What a step does to the table."""
+        """Add the row of a step to the table."""
         if tick % 10 == 0:
             self.state.add_rows("t", 1)
 
 
 class Roomier(Roomy):
-    """Has had five rows more for a moment, and so has room for them, until the other has as well."""
+    """Had five more rows for a moment, and has a larger capacity until the other table has grown as well."""
 
     def grow(self, tick: int) -> None:
         super().grow(tick)
@@ -363,8 +363,8 @@ class Roomier(Roomy):
             self.state.truncate_rows("t", 2)
 
 
-def test_another_capacity_is_no_difference_in_values_and_not_the_same(capsys: Any, monkeypatch: Any) -> None:
-    """All hashes differ up to the end of the interval, no field does, and that is what is said."""
+def test_a_different_capacity_is_neither_a_difference_in_values_nor_equality(capsys: Any, monkeypatch: Any) -> None:
+    """All hashes differ up to the end of the interval, no field does, and both are reported."""
     import small_worlds
 
     monkeypatch.setattr(small_worlds, "Roomier", Roomier, raising=False)
@@ -373,11 +373,11 @@ def test_another_capacity_is_no_difference_in_values_and_not_the_same(capsys: An
     assert (first.first_bad, first.bad_ticks, first.fields, first.bad_at_end) == (20, 6, [], True)
     assert run(replayer.commands.main.main, "drift a.tape --sim small_worlds:Roomier") == 1
     printed = capsys.readouterr().out
-    assert "no value differs at its end: tables or blobs only have room for more or fewer rows" in printed
-    assert "the same again" not in printed
+    assert "no value differs at its end: only the capacities of tables or blobs differ" in printed
+    assert "equal again" not in printed
 
 
-def test_what_is_not_finite_has_no_error_of_zero(capsys: Any, monkeypatch: Any) -> None:
+def test_values_that_are_not_finite_have_no_error_of_zero(capsys: Any, monkeypatch: Any) -> None:
     """Infinity against its opposite is not 0 ULP apart."""
     import small_worlds
 
@@ -395,5 +395,5 @@ def test_what_is_not_finite_has_no_error_of_zero(capsys: Any, monkeypatch: Any) 
     record(Endless())
     assert run(replayer.commands.main.main, "drift a.tape --sim small_worlds:Opposite") == 1
     printed = capsys.readouterr().out
-    assert "x: 2 rows, 2 elements are NaN or infinite on one side or both: no error can be given" in printed
+    assert "x: 2 rows, 2 elements are NaN or infinite in one state or both: no error can be computed" in printed
     assert "0 ULP" not in printed

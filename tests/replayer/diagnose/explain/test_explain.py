@@ -49,14 +49,14 @@ class Fault:
 
     Attributes:
         name: what it is.
-        body: the simulation Sim, after HEAD; the guilty line ends in # HERE.
+        body: the simulation Sim, after HEAD; the faulty line ends in # HERE.
         field: that differs.
         kind: of cause that is named.
         tick: the first bad one.
         operation: that is named, or None.
-        other: the same in the other version of the code, where there is one; its own guilty line ends in # HERE, too.
+        other: the body in the other version of the code, if there is one; its faulty line ends in # HERE as well.
         seed: whether it is recorded with a hash seed of its own.
-        simd: whether the other side is told to leave the processor's features alone.
+        simd: True if the other variant disables features of the processor.
     """
 
     name: str
@@ -71,12 +71,12 @@ class Fault:
 
     @property
     def is_searched(self) -> bool:
-        """Whether the command has to find the bad tick itself: not for all of them, since that takes long."""
+        """True if the command has to find the bad tick itself: not for all of them, since that takes long."""
         return self.kind == "outside" or self.name.startswith(("exp", "order", "off"))
 
     @property
     def module(self) -> str:
-        """Under which it is imported."""
+        """The name under which it is imported."""
         return "".join(char if char.isalnum() else "_" for char in self.name)
 
 
@@ -219,7 +219,7 @@ FAULTS = [
         """,
         "grid",
         kind="outside",
-        tick=11,  # The first one behind a keyframe, as for all that a keyframe does not hold.
+        tick=11,  # The first tick after a keyframe, as for all hidden state.
     ),
     Fault(
         "module global counter",
@@ -493,24 +493,24 @@ for name in sys.argv[1:]:
 
 
 def module(body: str) -> str:
-    """A simulation's source."""
+    """The source of a simulation."""
     return HEAD + textwrap.dedent(body)
 
 
-def guilty_line(source: str) -> int:
-    """The line marked as guilty."""
+def faulty_line(source: str) -> int:
+    """The number of the faulty line."""
     return next(number for number, line in enumerate(source.splitlines(), 1) if line.endswith("# HERE"))
 
 
 def simd_switch() -> str:
-    """The processor features that NumPy can be told to leave alone."""
+    """The processor features that NumPy can be set not to use."""
     core = getattr(np, "_core", None) or np.core
     known = core._multiarray_umath
     return " ".join(name for name in known.__cpu_dispatch__ if known.__cpu_features__.get(name))
 
 
 def record(folder: Path, names: list[str], **environment: str) -> None:
-    """Record forty ticks of each simulation in a process of its own, as a user would have."""
+    """Record forty ticks of each simulation in a separate process, as a user does."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
     finished = subprocess.run(
         [sys.executable, "-c", RECORD, *names],
@@ -545,7 +545,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test works there, without a hash seed of its own."""
+    """Run each test there, without a hash seed."""
     monkeypatch.chdir(folder)
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES", raising=False)
@@ -554,7 +554,7 @@ def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def explain(capsys: Any, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:
-    """The command's exit code and what it prints as JSON."""
+    """The command's exit code and its JSON output."""
     with pytest.raises(SystemExit) as caught:
         replayer.commands.main.main(["explain", f"{name}.tape", "--sim", f"{name}:Sim", "--json", *arguments])
     captured = capsys.readouterr()
@@ -570,11 +570,11 @@ ONE_IN_TWO = [  # The zoo has faults of these kinds, too.
 
 @pytest.mark.parametrize("fault", ONE_IN_TWO)
 def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None:
-    """Exit code 1, the right first tick and field, and the guilty line of the guilty file."""
+    """Exit code 1, the right first tick and field, and the faulty line of the right file."""
     arguments = []
     if fault.simd:
         if not simd_switch():
-            pytest.skip("this processor has no features that NumPy could be told to leave alone")
+            pytest.skip("this processor has no features that NumPy could be set not to use")
         arguments = ["--env", f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"]
     if fault.other is not None:
         arguments = ["--code", "other"]
@@ -586,65 +586,65 @@ def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None
     assert code == 1
     assert facts["tick"] == fault.tick
     assert fault.field in [field["field"] for field in facts["fields"]]
-    assert (Path(cause["file"]).name, cause["line"]) == (f"{fault.module}.py", guilty_line(module(fault.body)))
+    assert (Path(cause["file"]).name, cause["line"]) == (f"{fault.module}.py", faulty_line(module(fault.body)))
     assert (cause["kind"], cause["operation"]) == (fault.kind, fault.operation)
     if fault.seed is not None:
         recorded = [side["label"] for side in facts["sides"] if side["as_recorded"]]
         assert recorded == [f"as recorded, PYTHONHASHSEED={fault.seed}"]
     if fault.other is not None:
-        assert cause["other"]["line"] == guilty_line(module(fault.other))
+        assert cause["other"]["line"] == faulty_line(module(fault.other))
     if fault.simd:
         assert cause["value"]["differing"] > 0
         assert (cause["value"]["ulp_max"] in (1, 2, 3)) == (fault.operation == "np.exp")
 
 
-def test_the_screen_names_tick_field_operation_line_and_lanes(capsys: Any) -> None:
-    """What people read: the operation, the line with its text, lanes and ULPs, the sides, and which one was recorded."""
+def test_the_screen_names_tick_field_operation_line_and_elements(capsys: Any) -> None:
+    """The screen: the operation, the line with its text, elements and ULPs, the variants, and the recorded one."""
     if not simd_switch():
-        pytest.skip("this processor has no features that NumPy could be told to leave alone")
-    name, line = EXP.module, guilty_line(module(EXP.body))
+        pytest.skip("this processor has no features that NumPy could be set not to use")
+    name, line = EXP.module, faulty_line(module(EXP.body))
     switch = f"NPY_DISABLE_CPU_FEATURES={simd_switch()}"
     with pytest.raises(SystemExit) as caught:
         replayer.commands.main.main(
             ["explain", f"{name}.tape", "--sim", f"{name}:Sim", "--tick", "-16", "--env", switch]
         )
-    said = capsys.readouterr().out
+    screen = capsys.readouterr().out
 
     assert caught.value.code == 1
-    assert f"{name}.tape: tick 25 differs between two sides" in said
-    assert "cause: np.exp gives other results from the same inputs" in said
-    assert f"{name}.py:{line} in Sim.grow" in said
-    assert "decay = np.exp(age * np.float32(-0.37))" in said
-    assert "of 60 lanes differ, at most" in said
-    assert "ULP)" in said
-    assert f"B  {switch}: hash" in said
-    assert "A  now: hash" in said
-    assert said.count(", as recorded") == 1
-    assert len(said.splitlines()) < 30
+    assert f"{name}.tape: tick 25 differs between two variants" in screen
+    assert "cause: np.exp gives different results from the same inputs" in screen
+    assert f"{name}.py:{line} in Sim.grow" in screen
+    assert "decay = np.exp(age * np.float32(-0.37))" in screen
+    assert "of 60 elements differ, at most" in screen
+    assert "ULP)" in screen
+    assert f"B  {switch}: hash" in screen
+    assert "A  now: hash" in screen
+    assert screen.count(", as recorded") == 1
+    assert len(screen.splitlines()) < 30
 
 
 @pytest.mark.parametrize(
     "arguments",
     [["--env", "PYTHONHASHSEED=5", "--code", "other"], pytest.param(["--tick", "25"], marks=pytest.mark.long)],
 )
-def test_sound_simulations_give_no_finding(capsys: Any, arguments: list[str]) -> None:
-    """Caches that are right, sets whose order does not matter, other processes, seeds and used instances: exit code 0."""
+def test_deterministic_simulations_give_no_finding(capsys: Any, arguments: list[str]) -> None:
+    """Correct caches, sets whose order does not matter, new processes, seeds and used instances: exit code 0."""
     code, facts = explain(capsys, SOUND[0].module, *arguments)
 
     assert (code, facts["agrees"], facts["cause"], facts["fields"]) == (0, True, None, [])
 
 
 def test_a_difference_without_effect_is_not_taken_for_the_cause(capsys: Any) -> None:
-    """A cache that one side fills and a set in another order come first; the line that was edited later is named."""
+    """A cache that one variant fills and a set in a different order come first; the line edited later is named."""
     code, facts = explain(capsys, "masked", "--code", "other", "--tick", "25", "--env", "PYTHONHASHSEED=5")
 
     assert (code, facts["cause"]["kind"]) == (1, "edited")
-    assert facts["cause"]["line"] == guilty_line(module(MASKED.body))
+    assert facts["cause"]["line"] == faulty_line(module(MASKED.body))
 
 
 @pytest.mark.long
-def test_what_no_side_gives_is_told_without_a_cause(capsys: Any) -> None:
-    """The recorded version of the code is lost: the fields that differ, and the lines that write them, and no cause."""
+def test_a_state_that_no_variant_gives_is_reported_without_a_cause(capsys: Any) -> None:
+    """The recorded version of the code is lost: the fields that differ, the lines that write them, and no cause."""
     code, facts = explain(capsys, "lost", "--tick", "25")
 
     assert (code, facts["tick"], facts["cause"], facts["agrees"]) == (1, 25, None, False)
@@ -655,53 +655,53 @@ def test_what_no_side_gives_is_told_without_a_cause(capsys: Any) -> None:
 
 
 def test_a_step_that_notices_the_array_views_is_traced_by_its_lines(capsys: Any) -> None:
-    """The traced step gives the same as the untraced one because arrays are left alone then, which is said."""
+    """The traced step gives the same state as the untraced one because arrays are not watched; a note reports that."""
     code, facts = explain(capsys, "picky", "--code", "other", "--tick", "25")
 
     assert code == 1
-    assert facts["cause"]["line"] == guilty_line(module(PICKY.body))
+    assert facts["cause"]["line"] == faulty_line(module(PICKY.body))
     assert any("only lines were watched" in note for note in facts["notes"])
 
 
-def test_a_step_that_notices_the_tracing_is_said_to(capsys: Any) -> None:
-    """If even the lines cannot be watched without changing the step, the note says so, and the hashes are untraced."""
+def test_a_step_that_notices_the_tracing_gets_a_note(capsys: Any) -> None:
+    """If even watching lines changes the step, a note reports it, and the hashes are those of the untraced step."""
     code, facts = explain(capsys, "shy", "--tick", "25", "--env", "PYTHONHASHSEED=5")
 
     assert code == 0
     assert facts["sides"][0]["as_recorded"]
-    assert any("tracing changes what the step does" in note for note in facts["notes"])
+    assert any("tracing changes the result of the step" in note for note in facts["notes"])
 
 
 def test_a_simulation_that_saves_its_state_is_explained_by_its_objects(capsys: Any) -> None:
-    """There is no field to look at before the step is over; a long list of objects leads to the line."""
+    """It has no fields before the step is over; a long list of objects leads to the line."""
     code, facts = explain(capsys, "saver", "--code", "other", "--tick", "25")
 
     assert code == 1
     assert [field["field"] for field in facts["fields"]] == ["energy"]
-    assert (facts["cause"]["kind"], facts["cause"]["line"]) == ("edited", guilty_line(SAVER))
+    assert (facts["cause"]["kind"], facts["cause"]["line"]) == ("edited", faulty_line(SAVER))
 
 
-def test_an_exception_on_one_side_is_a_difference(capsys: Any) -> None:
-    """One side raises: what, and the line where the two part."""
+def test_an_exception_on_one_variant_is_a_difference(capsys: Any) -> None:
+    """One variant raises: the error is reported, and the line where the two diverge."""
     code, facts = explain(capsys, "raiser", "--code", "other", "--tick", "25")
 
     assert code == 1
     assert [side["raised"] for side in facts["sides"]] == [None, "the step raised ValueError: too many (raiser.py:23)"]
-    assert facts["cause"]["line"] == guilty_line(module(RAISER.body))
+    assert facts["cause"]["line"] == faulty_line(module(RAISER.body))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["--env", "FOO"], "--env FOO: NAME=VALUE was expected"),
-        (["--code", "nowhere"], "--code nowhere: a folder was expected"),
+        (["--env", "FOO"], "expected NAME=VALUE, got --env FOO"),
+        (["--code", "nowhere"], "expected a folder, got --code nowhere"),
         (["--tick", "0"], "tick 0: steps lead to ticks 1 to 40"),
         (["--tick", "41"], "tick 41: steps lead to ticks 1 to 40"),
         (["--tick", "25", "--code", "broken"], "the code in"),
         (["--tick", "25", "--env", "PYTHONHASHSEED=many"], "PYTHONHASHSEED=many: the process that ran the step died"),
     ],
 )
-def test_mistakes_get_one_line(capsys: Any, arguments: list[str], said: str) -> None:
+def test_mistakes_get_one_line(capsys: Any, arguments: list[str], message: str) -> None:
     """Exit code 2, nothing on stdout, no traceback."""
     name = SOUND[0].module
     with pytest.raises(SystemExit) as caught:
@@ -711,12 +711,12 @@ def test_mistakes_get_one_line(capsys: Any, arguments: list[str], said: str) -> 
     assert caught.value.code == 2
     assert captured.out == ""
     assert captured.err.startswith("error: ")
-    assert said in captured.err
+    assert message in captured.err
     assert captured.err.count("\n") == 1
 
 
-def test_what_was_recorded_and_cannot_be_tried_is_said() -> None:
-    """Variables of the recorded environment make the other side; another NumPy is only noted."""
+def test_a_recorded_version_that_cannot_be_tried_is_noted() -> None:
+    """Variables of the recorded environment make the other variant; a different NumPy is only noted."""
 
     class Recorded:
         meta: ClassVar[dict[str, Any]] = {
@@ -729,4 +729,4 @@ def test_what_was_recorded_and_cannot_be_tried_is_said() -> None:
         "now",
         [("as recorded, OPENBLAS_CORETYPE=x", {"OPENBLAS_CORETYPE": "x"})],
     )
-    assert notes == [f"recorded with numpy 1.0, here it is {np.__version__}: what that changes cannot be tried"]
+    assert notes == [f"recorded with numpy 1.0, this process has {np.__version__}: the effect of that cannot be tested"]

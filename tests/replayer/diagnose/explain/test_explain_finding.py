@@ -1,4 +1,4 @@
-"""A finding of verify is explained as it is: what was verified is not verified again, which counting processes shows."""
+"""A finding of verify is explained without verifying again, as the number of processes shows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Talking(Plain):
         print("a step", flush=True)
         super().step(inputs)
 """
-# Python imports a module of this name when it starts: so the processes of the other sides count their forks, too.
+# Python imports a module of this name when it starts: so the processes of the variants count their forks as well.
 COUNTING = """
 import os
 
@@ -74,45 +74,45 @@ os.fork = counted_fork
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module of simulations, with a tape of the first one in the present folder; forks are counted in a file."""
-    (tmp_path / "finding_sides.py").write_text(MODULE)
+    (tmp_path / "finding_variants.py").write_text(MODULE)
     (tmp_path / "sitecustomize.py").write_text(COUNTING)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     monkeypatch.setenv("FORKS", str(tmp_path / "forks"))
-    monkeypatch.setattr(os, "fork", os.fork)  # It is put back in the end.
+    monkeypatch.setattr(os, "fork", os.fork)  # monkeypatch restores it.
     exec(COUNTING, {})
-    import finding_sides  # type: ignore[import-not-found]
+    import finding_variants  # type: ignore[import-not-found]
 
-    record("late.tape", finding_sides.Plain())
-    yield finding_sides
-    sys.modules.pop("finding_sides", None)
+    record("late.tape", finding_variants.Plain())
+    yield finding_variants
+    sys.modules.pop("finding_variants", None)
 
 
 def record(path: str, simulation: Any) -> None:
-    """Thirty ticks, with a keyframe every ten."""
+    """Record thirty ticks, with a keyframe every ten."""
     with Recorder(path, simulation, keyframe_interval_ticks=10) as tape:
         for _ in range(30):
             tape.step()
 
 
 def forks_of(work: Callable[[], Any]) -> tuple[Any, int]:
-    """What work gives, and how many processes were forked for it, here and in the processes that it started."""
+    """The result of work, and the number of forks for it, in this process and in those that it started."""
     counts = Path(os.environ["FORKS"])
     counts.write_bytes(b"")
     return work(), counts.stat().st_size
 
 
-def test_what_was_verified_is_not_verified_again(module: Any) -> None:
+def test_verified_ticks_are_not_verified_again(module: Any) -> None:
     """Explaining a finding costs as many processes as explaining its tick; without one, the tape is verified once."""
-    how: dict[str, Any] = {"sim": "finding_sides:LateEdit", "factory": module.LateEdit}
+    how: dict[str, Any] = {"sim": "finding_variants:LateEdit", "factory": module.LateEdit}
     report, verifying = forks_of(lambda: verify_tape("late.tape", module.LateEdit))
     [finding] = report.findings
     of_tick, explaining = forks_of(lambda: explain_tape("late.tape", tick=BAD_TICK, **how))
     of_finding, with_finding = forks_of(lambda: explain_tape("late.tape", finding=finding, **how))
     of_tape, alone = forks_of(lambda: explain_tape("late.tape", **how))
 
-    assert verifying >= 3  # An interval each, and those that look into the bad tick.
+    assert verifying >= 3  # One for each interval, and those that investigate the bad tick.
     assert explaining > 0
     assert with_finding == explaining
     assert alone == verifying + explaining
@@ -121,9 +121,9 @@ def test_what_was_verified_is_not_verified_again(module: Any) -> None:
         assert [difference.field for difference in explanation.known_fields] == ["x"]
 
 
-def test_an_intact_tape_is_verified_once_by_each_side(module: Any) -> None:
+def test_an_intact_tape_is_verified_once_by_each_variant(module: Any) -> None:
     """In this process and with two other hash seeds: as many processes as there are intervals, each time."""
-    how: dict[str, Any] = {"sim": "finding_sides:Plain", "factory": module.Plain}
+    how: dict[str, Any] = {"sim": "finding_variants:Plain", "factory": module.Plain}
     report, verifying = forks_of(lambda: verify_tape("late.tape", module.Plain))
     explanation, forks = forks_of(lambda: explain_tape("late.tape", **how))
 
@@ -133,27 +133,27 @@ def test_an_intact_tape_is_verified_once_by_each_side(module: Any) -> None:
 
 
 def test_a_finding_of_something_else_is_refused(module: Any) -> None:
-    """Of another tick than the one that is asked for, and of another tape."""
+    """A finding of a tick other than the requested one, and of a different tape."""
     [finding] = verify_tape("late.tape", module.LateEdit).findings
     with pytest.raises(ValueError, match="expected a finding of tick 7, got one of tick 28"):
-        explain_tape("late.tape", tick=7, finding=finding, sim="finding_sides:LateEdit", factory=module.LateEdit)
+        explain_tape("late.tape", tick=7, finding=finding, sim="finding_variants:LateEdit", factory=module.LateEdit)
     other = attrs.evolve(finding, expected_hash=finding.expected_hash ^ 1)
     with pytest.raises(ValueError, match="the finding is of a different tape"):
-        explain_tape("late.tape", finding=other, sim="finding_sides:LateEdit", factory=module.LateEdit)
+        explain_tape("late.tape", finding=other, sim="finding_variants:LateEdit", factory=module.LateEdit)
 
 
 @pytest.mark.usefixtures("module")
 def test_a_step_that_ends_its_process_is_one_line(capfd: Any) -> None:
-    """The search runs steps in processes of their own; the message is that of the one that died."""
-    assert run(replayer.commands.main.main, "explain late.tape --sim finding_sides:Dying") == 2
+    """The search runs steps in separate processes; the message names the one that died."""
+    assert run(replayer.commands.main.main, "explain late.tape --sim finding_variants:Dying") == 2
     assert_one_line(capfd.readouterr(), "simulated ticks 20 to 30 died with exit code 9")
 
 
 @pytest.mark.usefixtures("module")
-def test_what_a_simulation_prints_is_no_part_of_the_answer() -> None:
-    """In a process of its own, whose standard output is a pipe that the steps' processes have, too."""
+def test_the_prints_of_a_simulation_are_not_part_of_the_output() -> None:
+    """In a separate process, whose standard output is a pipe that the processes of the steps share."""
     program = "import sys, replayer.commands.main as it; sys.argv[0] = 'replay'; it.main()"
-    command = [sys.executable, "-c", program, "explain", "late.tape", "--sim", "finding_sides:Talking", "--json"]
+    command = [sys.executable, "-c", program, "explain", "late.tape", "--sim", "finding_variants:Talking", "--json"]
     path = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
     finished = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONPATH": path}, check=False)
     assert finished.returncode == 0, finished.stderr
@@ -161,8 +161,10 @@ def test_what_a_simulation_prints_is_no_part_of_the_answer() -> None:
     assert b"a step" in finished.stderr
 
 
-def test_a_difference_that_no_side_shows_is_noted(module: Any) -> None:
-    """Here another simulation is made than in the processes of the sides, as if this process diverged by chance."""
-    explanation = explain_tape("late.tape", sim="finding_sides:Plain", factory=module.LateEdit)
+def test_a_difference_that_no_variant_shows_is_noted(module: Any) -> None:
+    """This process makes a different simulation from the variants, as if it diverged by chance."""
+    explanation = explain_tape("late.tape", sim="finding_variants:Plain", factory=module.LateEdit)
     assert (explanation.tick, explanation.agrees) == (BAD_TICK, True)
-    assert explanation.notes[-1] == "tick 28 has a different hash when it is verified in this process, and on no side"
+    assert (
+        explanation.notes[-1] == "tick 28 has a different hash when it is verified in this process, and on no variant"
+    )

@@ -1,4 +1,4 @@
-"""What a step keeps outside of the state: replay explain names it, as it was before the step, whatever it is."""
+"""replay explain names hidden state of any kind, as it was before the step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replayer.diagnose.explain.value_hash import Digester, text_of
 
 from oracle.command_lines import assert_one_line, run
 
-BAD_TICK = 11  # The first one behind a keyframe, which does not hold what is outside of the state.
+BAD_TICK = 11  # The first tick after a keyframe, which does not hold hidden state.
 KEPT = '''
 import random
 
@@ -28,7 +28,7 @@ from sim import Field, Schema, State
 
 
 class Crowded:
-    """A dict that has many parts before the step; a loop names it."""
+    """Keeps a dict that has many parts before the step; a loop names it."""
 
     def __init__(self):
         self.state = State(Schema(Field("x", "i8", (10,))))
@@ -62,7 +62,7 @@ class Dicing:
 
 
 class Saved:
-    """Arithmetic makes a NumPy scalar of what loading gives back as an array without axes."""
+    """Arithmetic turns an array without axes into a NumPy scalar; loading restores it as an array."""
 
     def __init__(self):
         self.total = np.zeros(())
@@ -105,7 +105,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def explained(capsys: Any, name: str, *, tick: int = BAD_TICK) -> dict[str, Any]:
-    """The cause that the command names."""
+    """Return the cause that the command names."""
     record(name)
     assert run(replayer.commands.main.main, f"explain {name}.tape --sim kept_outside:{name} --tick {tick} --json") == 1
     facts = json.loads(capsys.readouterr().out)
@@ -116,23 +116,23 @@ def explained(capsys: Any, name: str, *, tick: int = BAD_TICK) -> dict[str, Any]
 
 
 def record(name: str) -> None:
-    """Twenty ticks, in this process."""
+    """Record twenty ticks in this process."""
     simulation = getattr(importlib.import_module("kept_outside"), name)()
     with Recorder(f"{name}.tape", simulation, keyframe_interval_ticks=10) as tape:
         for _ in range(20):
             tape.step()
 
 
-def test_what_was_large_before_the_step_is_named(capsys: Any) -> None:
-    """Large values are not looked at after each line; this one was last looked at before the first line ran."""
+def test_a_value_that_was_large_before_the_step_is_named(capsys: Any) -> None:
+    """Large values are not read after each line; this one was last read before the first line ran."""
     cause = explained(capsys, "Crowded")
 
     assert cause["kind"] == "outside"
     assert [value["name"] for value in cause["outside"]] == ["self.seen"]
 
 
-def test_what_is_outside_is_told_as_it_was_before_the_step(capsys: Any) -> None:
-    """Not as the step's own line made it: the ten steps before, and none in the fresh instance."""
+def test_hidden_state_is_shown_as_it_was_before_the_step(capsys: Any) -> None:
+    """Not as the step's own line left it: after ten steps, and after none in the fresh instance."""
     cause = explained(capsys, "Hidden")
 
     assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
@@ -140,8 +140,8 @@ def test_what_is_outside_is_told_as_it_was_before_the_step(capsys: Any) -> None:
     ]
 
 
-def test_generators_are_told_by_their_states(capsys: Any) -> None:
-    """Both sides by the state of the generator before the step: after ten draws, and after none."""
+def test_generators_are_shown_by_their_states(capsys: Any) -> None:
+    """Both variants by the state of the generator before the step: after ten draws, and after none."""
     dice = np.random.default_rng(5)
     fresh = text_of(dice)
     dice.random(BAD_TICK - 1)
@@ -154,7 +154,7 @@ def test_generators_are_told_by_their_states(capsys: Any) -> None:
 
 
 def test_an_array_without_axes_is_the_scalar_that_it_holds(capsys: Any) -> None:
-    """What is saved is not taken for the cause because loading gives it back as an array; what is not saved is."""
+    """A saved value is not taken for the cause because loading restores it as an array; one that is not saved is."""
     cause = explained(capsys, "Saved")
 
     assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
@@ -163,7 +163,7 @@ def test_an_array_without_axes_is_the_scalar_that_it_holds(capsys: Any) -> None:
 
 
 def test_digests_of_arrays_without_axes_and_of_scalars() -> None:
-    """One value, one digest; another value, another dtype and another number of axes still count."""
+    """Equal values have equal digests; a different value, dtype or number of axes gives a different one."""
     digest = Digester().digest
 
     for scalar in (np.float64(2.5), np.int32(7), np.bool_(True), np.datetime64("2026-01-01")):
@@ -182,7 +182,7 @@ def test_digests_of_arrays_without_axes_and_of_scalars() -> None:
     ],
 )
 def test_texts_of_generators_differ_as_soon_as_they_drew(make: Any) -> None:
-    """Equal states have equal texts; after a draw, also of half a word, they are others and fit on a line."""
+    """Equal states have equal texts; after a draw, also of half a word, they differ and fit on a line."""
     generator, same = make(), make()
     before = text_of(same)
     assert text_of(generator) == before
@@ -196,8 +196,8 @@ def test_texts_of_generators_differ_as_soon_as_they_drew(make: Any) -> None:
     assert "…" not in before
 
 
-def test_what_fails_here_is_told_without_a_label(capsys: Any) -> None:
-    """Nobody asked for sides: the error begins with what is wrong."""
+def test_a_failure_of_the_present_variant_has_no_label(capsys: Any) -> None:
+    """Without --env and --code, the message begins with the error."""
     record("Raising")
 
     assert run(replayer.commands.main.main, "explain Raising.tape --sim kept_outside:Failing") == 2

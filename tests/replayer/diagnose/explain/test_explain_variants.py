@@ -1,4 +1,4 @@
-"""Which sides replay explain compares, and what it says where they agree: seeds, damage, the code that is run."""
+"""The variants that replay explain compares, and its output where they agree: seeds, damage, the code that is run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LateEdit(Plain):
 
 
 class Phased:
-    """What the second phase writes spreads to the first one's fields in the next tick."""
+    """The second phase's field spreads to the first phase's fields in the next tick."""
 
     def __init__(self):
         eight = [Field(f"a{number}", "i8", (3,)) for number in range(8)]
@@ -91,8 +91,8 @@ class PhasedKept(Phased):
         self.state["b"][:] += self.kept  # PhasedKept
 '''
 RECORD = """
-import sys, recorder, some_sides
-with recorder.Recorder(sys.argv[2], getattr(some_sides, sys.argv[1])(), keyframe_interval_ticks=10) as tape:
+import sys, recorder, some_variants
+with recorder.Recorder(sys.argv[2], getattr(some_variants, sys.argv[1])(), keyframe_interval_ticks=10) as tape:
     for tick in range(30):
         tape.step()
 """
@@ -101,23 +101,23 @@ with recorder.Recorder(sys.argv[2], getattr(some_sides, sys.argv[1])(), keyframe
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the module; no hash seed is set."""
-    (tmp_path / "some_sides.py").write_text(MODULE)
+    (tmp_path / "some_variants.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     yield tmp_path
-    sys.modules.pop("some_sides", None)
+    sys.modules.pop("some_variants", None)
 
 
 def record(name: str, tape: str, **environment: str) -> None:
-    """Record thirty ticks in a process of its own."""
+    """Record thirty ticks in a separate process."""
     paths = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
     command = [sys.executable, "-c", RECORD, name, tape]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": paths, **environment}, check=True)
 
 
 def line_of(name: str) -> int:
-    """The line that is marked with a name."""
+    """The number of the line that is marked with a name."""
     return MODULE[: MODULE.index(f"  # {name}")].count("\n") + 1
 
 
@@ -132,12 +132,12 @@ def line_of(name: str) -> int:
 def test_a_tape_with_hash_seed_0_is_tried_with_other_seeds(
     capsys: Any, monkeypatch: pytest.MonkeyPatch, present: str | None, arguments: str
 ) -> None:
-    """The seed that a side has for want of another is no reason to find nothing; the side's label says the seed."""
+    """A default seed equal to the recorded one does not hide the difference; the variant's label states the seed."""
     record("Sets", "sets.tape", PYTHONHASHSEED="0")
     if present is not None:
         monkeypatch.setenv("PYTHONHASHSEED", present)
 
-    assert run(replayer.commands.main.main, f"explain sets.tape --sim some_sides:Sets --json{arguments}") == 1
+    assert run(replayer.commands.main.main, f"explain sets.tape --sim some_variants:Sets --json{arguments}") == 1
     facts = json.loads(capsys.readouterr().out)
     sides = {side["compared_as"]: side for side in facts["sides"]}
     assert (facts["tick"], facts["cause"]["line"]) == (BAD_TICK, line_of("Sets"))
@@ -146,13 +146,14 @@ def test_a_tape_with_hash_seed_0_is_tried_with_other_seeds(
     assert sides["B"]["environment"] == {"PYTHONHASHSEED": "1"}
 
 
-def test_sides_that_were_asked_for_have_one_seed(capsys: Any) -> None:
-    """A variable without any effect makes no difference, whatever the seed of the recording."""
+def test_requested_variants_have_one_seed(capsys: Any) -> None:
+    """A variable without effect makes no difference, with any seed of the recording."""
     record("Sets", "sets.tape", PYTHONHASHSEED="0")
 
     assert (
         run(
-            replayer.commands.main.main, f"explain sets.tape --sim some_sides:Sets --tick {BAD_TICK} --json --env FOO=1"
+            replayer.commands.main.main,
+            f"explain sets.tape --sim some_variants:Sets --tick {BAD_TICK} --json --env FOO=1",
         )
         == 0
     )
@@ -162,7 +163,7 @@ def test_sides_that_were_asked_for_have_one_seed(capsys: Any) -> None:
 def record_blocks() -> Path:
     """Record thirty ticks of Plain in blocks of five, in this process; the tape is sealed."""
     path = Path("plain.tape")
-    simulation = importlib.import_module("some_sides").Plain()
+    simulation = importlib.import_module("some_variants").Plain()
     with Recorder(path, simulation, keyframe_interval_ticks=10, sync="never", durability="block") as tape:
         for tick in range(1, 31):
             tape.step()
@@ -186,105 +187,105 @@ def damage(path: Path, tick: int) -> None:
 
 
 @pytest.mark.long
-def test_damage_is_told_where_no_bad_tick_is_found(capsys: Any) -> None:
-    """Ticks 16 to 20 cannot be read: exit code 4, how many are verified, and which are not, as verify says it."""
+def test_damage_is_reported_where_no_bad_tick_is_found(capsys: Any) -> None:
+    """Ticks 16 to 20 cannot be read: exit code 4, the number of verified ticks, and the others, as in verify."""
     path = record_blocks()
     damage(path, 18)
-    report = verify_tape(path, importlib.import_module("some_sides").Plain)
+    report = verify_tape(path, importlib.import_module("some_variants").Plain)
     assert [(one.first_tick, one.last_tick) for one in report.unreached] == [(16, 20)]
 
-    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:Plain") == 4
-    said = capsys.readouterr().out
-    assert said.startswith("plain.tape: corrupt; every side verifies 26 of 31 ticks")
-    assert "not reached: ticks 16 to 20" in said
-    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:Plain --json") == 4
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_variants:Plain") == 4
+    output = capsys.readouterr().out
+    assert output.startswith("plain.tape: corrupt; every variant verifies 26 of 31 ticks")
+    assert "not reached: ticks 16 to 20" in output
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_variants:Plain --json") == 4
     proved = json.loads(capsys.readouterr().out)["proved"]
     assert (proved["status"], proved["verified_ticks"]) == (report.status, report.verified_ticks)
     assert proved["problems"] == [str(problem) for problem in report.problems]
 
 
 @pytest.mark.long
-def test_a_bad_tick_behind_damage_is_explained(capsys: Any) -> None:
-    """It is the first bad one that can be reached; what could not be verified before it is noted."""
+def test_a_bad_tick_after_damage_is_explained(capsys: Any) -> None:
+    """It is the first bad tick that can be reached; a note reports the ticks before it that could not be verified."""
     damage(record_blocks(), 18)
 
-    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:LateEdit --json") == 1
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_variants:LateEdit --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert facts["tick"] == 28
-    assert any("before this tick some could not be verified" in note for note in facts["notes"])
+    assert any("some ticks before this one could not be verified" in note for note in facts["notes"])
 
 
 @pytest.mark.long
-def test_a_tape_without_a_seal_is_told_to_have_none(capsys: Any) -> None:
-    """All its ticks are right: exit code 3, as of verify."""
+def test_a_tape_without_a_seal_is_reported(capsys: Any) -> None:
+    """All its ticks are verified: exit code 3, as in verify."""
     path = record_blocks()
     with Tape(path) as tape:
         end = next(entry for entry in tape.segments[0].contents.entries if entry.kind == BlockKind.END)
     path.write_bytes(path.read_bytes()[: end.offset])
 
-    assert run(replayer.commands.main.main, "explain plain.tape --sim some_sides:Plain") == 3
+    assert run(replayer.commands.main.main, "explain plain.tape --sim some_variants:Plain") == 3
     assert "nothing to explain; the tape is not sealed" in capsys.readouterr().out
 
 
 def record_phased(name: str, ticks: int, blame: str) -> None:
     """Record a simulation with phases, in this process."""
-    simulation = getattr(importlib.import_module("some_sides"), name)()
+    simulation = getattr(importlib.import_module("some_variants"), name)()
     with Recorder("phased.tape", simulation, keyframe_interval_ticks=10, blame=blame) as tape:
         for _ in range(ticks):
             tape.step()
 
 
 @pytest.mark.long
-def test_what_all_sides_give_is_told_for_the_tick_itself(capsys: Any) -> None:
-    """One field of one phase differs there, nine at the keyframe behind it: the tape's own hashes say which."""
+def test_a_difference_on_all_variants_is_reported_for_the_tick_itself(capsys: Any) -> None:
+    """One field of one phase differs there, nine at the keyframe after it: the tape's own hashes show which."""
     record_phased("Phased", 40, "fields")
 
-    assert run(replayer.commands.main.main, "explain phased.tape --sim some_sides:PhasedEdit --tick 25") == 1
-    said = capsys.readouterr().out
-    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes what differs\n" in said
-    written = said[said.index("lines that wrote the fields that differ at tick 25:") :].partition("\n\n")[0]
+    assert run(replayer.commands.main.main, "explain phased.tape --sim some_variants:PhasedEdit --tick 25") == 1
+    output = capsys.readouterr().out
+    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes what differs\n" in output
+    written = output[output.index("lines that wrote the fields that differ at tick 25:") :].partition("\n\n")[0]
     assert all(" b: self.state" in line for line in written.splitlines()[1:])
-    assert "\n    and 3 more fields\n" in said
+    assert "\n    and 3 more fields\n" in output
 
 
 @pytest.mark.parametrize(("blame", "phase"), [("phases", "sum"), pytest.param("none", None, marks=pytest.mark.long)])
-def test_without_a_later_keyframe_the_tape_still_says_what_differs(capsys: Any, blame: str, phase: str | None) -> None:
-    """Ticks 20 to 29 have one keyframe: only a tape without blame leaves all lines that wrote something."""
+def test_without_a_later_keyframe_the_tape_still_shows_the_fields(capsys: Any, blame: str, phase: str | None) -> None:
+    """Ticks 20 to 29 have one keyframe: only a tape without blame leaves all lines that wrote a field."""
     record_phased("Phased", 29, blame)
 
-    assert run(replayer.commands.main.main, "explain phased.tape --sim some_sides:PhasedEdit --tick 25 --json") == 1
+    assert run(replayer.commands.main.main, "explain phased.tape --sim some_variants:PhasedEdit --tick 25 --json") == 1
     facts = json.loads(capsys.readouterr().out)
     written = {field for place in facts["writers"] for field in place["fields"]}
     assert (facts["known_fields"], facts["phase"]) == ([], phase)
     assert written == ({"b"} if phase else {"tick", "b", *(f"a{number}" for number in range(8))})
 
 
-def test_the_phase_in_which_two_sides_part_is_named_without_any_blame_on_the_tape(capsys: Any) -> None:
-    """It is the one that reads what is kept outside of the state."""
+def test_the_phase_in_which_two_variants_diverge_is_named_without_hashes_of_phases(capsys: Any) -> None:
+    """It is the one that reads hidden state."""
     record_phased("PhasedKept", 20, "none")
 
-    assert run(replayer.commands.main.main, "explain phased.tape --sim some_sides:PhasedKept --tick 11") == 1
-    said = capsys.readouterr().out
-    assert "\n  phase: sum\n" in said
-    assert f"some_sides.py:{line_of('PhasedKept')} in PhasedKept.sum" in said
+    assert run(replayer.commands.main.main, "explain phased.tape --sim some_variants:PhasedKept --tick 11") == 1
+    output = capsys.readouterr().out
+    assert "\n  phase: sum\n" in output
+    assert f"some_variants.py:{line_of('PhasedKept')} in PhasedKept.sum" in output
 
 
 def test_a_folder_without_the_code_is_refused(capsys: Any) -> None:
-    """Nothing of the simulation is imported from there, not even if the present code lies below it: exit code 2."""
+    """No module of the simulation is imported from there, not even if the present code lies below it: exit code 2."""
     record_blocks()
     Path("elsewhere").mkdir()
-    Path("elsewhere/other.py").write_text("import some_sides")
+    Path("elsewhere/other.py").write_text("import some_variants")
 
     for folder in ("elsewhere", ".."):
-        arguments = f"--sim some_sides:LateEdit --tick 15 --code {folder}"
+        arguments = f"--sim some_variants:LateEdit --tick 15 --code {folder}"
         assert run(replayer.commands.main.main, f"explain plain.tape {arguments}") == 2
-        assert_one_line(capsys.readouterr(), "no module of the simulation is there")
+        assert_one_line(capsys.readouterr(), "expected a module of the simulation in this folder, got none")
 
 
 def test_a_folder_with_a_part_of_the_code_is_enough(capsys: Any) -> None:
-    """Here one module that the simulation's own imports; the simulation itself is the present one."""
+    """It has one module that the simulation imports; the simulation itself is the present one."""
     Path("leaping.py").write_text(
-        "import part_of_it, some_sides\n\nclass Leaping(some_sides.Plain):\n    def step(self, inputs):\n"
+        "import part_of_it, some_variants\n\nclass Leaping(some_variants.Plain):\n    def step(self, inputs):\n"
         "        self.state['x'][:] += part_of_it.LEAP\n"
     )
     Path("part_of_it.py").write_text("LEAP = 1\n")

@@ -1,4 +1,4 @@
-"""The parts of replay explain: ledgers laid side by side, distances in ULPs, digests, what a source line says."""
+"""The parts of replay explain: aligned traces, distances in ULPs, digests, and source lines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load(folder: Path, name: str, body: str) -> Any:
 
 
 def cause_of(folder: Path, first: str, second: str) -> Any:
-    """What is found between two versions of a step, and the line marked # HERE in the first."""
+    """The cause found between two versions of a step, and the line marked # HERE in the first."""
     traces = []
     for name, body in (("first", first), ("second", second)):
         simulation = load(folder, name, body)
@@ -137,7 +137,7 @@ def risky(self, limit):
     ],
     ids=["generator", "recursion", "comprehension", "in-place", "loop", "exception"],
 )
-def test_the_way_back_goes_through_calls(tmp_path: Path, body: str, old: str, new: str) -> None:
+def test_the_path_back_leads_through_calls(tmp_path: Path, body: str, old: str, new: str) -> None:
     """Through generators, recursion, comprehensions, changed arguments, loops and exceptions to the edited line."""
     cause, line = cause_of(tmp_path, body, body.replace(old, new))
 
@@ -159,7 +159,7 @@ def test_a_line_that_one_version_lacks_is_the_cause(tmp_path: Path) -> None:
 
 
 def test_equal_steps_have_no_cause(tmp_path: Path) -> None:
-    """Two traces of the same step lie side by side without a difference."""
+    """Two traces of the same step align without a difference."""
     cause, _ = cause_of(tmp_path, DEEP, DEEP)
 
     assert cause is None
@@ -179,16 +179,16 @@ def test_ulps_are_steps_of_nextafter(dtype: str) -> None:
     assert ulp_distances(np.array([1, 2]), np.array([1, 3])) is None
 
 
-def test_lanes_are_compared_by_bytes() -> None:
-    """Minus zero differs at a distance of nothing, a NaN is itself, shapes and dtypes must be the same."""
+def test_elements_are_compared_by_bytes() -> None:
+    """Minus zero differs at a distance of 0, a NaN equals itself, shapes and dtypes must be equal."""
     first = np.array([[0.0, np.nan, 1.0], [2.0, 3.0, 4.0]])
     second = first.copy()
     second[0, 0], second[1, 2] = -0.0, np.nextafter(4.0, 5.0)
-    lanes = compare_elements(first, second)
+    elements = compare_elements(first, second)
 
-    assert lanes is not None
-    assert (lanes.count, lanes.total, lanes.ulp_max) == (2, 6, 1)
-    assert [(index, ulp) for index, _, _, ulp in lanes.shown] == [((0, 0), 0), ((1, 2), 1)]
+    assert elements is not None
+    assert (elements.count, elements.total, elements.ulp_max) == (2, 6, 1)
+    assert [(index, ulp) for index, _, _, ulp in elements.shown] == [((0, 0), 0), ((1, 2), 1)]
     assert compare_elements(first, first[:1]) is None
     assert compare_elements(first, first.astype("f4")) is None
 
@@ -226,7 +226,7 @@ def test_digests_know_values_and_not_addresses() -> None:
     assert [digest(one) == digest(two) for one, two in other] == [False] * len(other)
 
 
-def test_statements_and_their_heads_say_what_they_read(tmp_path: Path) -> None:
+def test_statements_and_their_heads_list_the_names_that_they_read(tmp_path: Path) -> None:
     """A statement over several lines is one; of an if only its head counts; an augmented assignment reads its target."""
     path = tmp_path / "some.py"
     path.write_text("if (limit\n        > self.floor):\n    total += grow(\n        state['x'],\n    )\n")
@@ -242,7 +242,7 @@ def test_statements_and_their_heads_say_what_they_read(tmp_path: Path) -> None:
 
 
 def test_lines_of_two_versions_are_paired(tmp_path: Path) -> None:
-    """Moved lines find each other, edited ones stand for each other, new ones for none."""
+    """Moved lines are paired, edited lines correspond, new lines have no counterpart."""
     (tmp_path / "a.py").write_text("one\ntwo\nthree\nfour\n")
     (tmp_path / "b.py").write_text("new\none\ntwo\nTHREE\nfour\n")
     lines = LineMap(SourceFile(str(tmp_path / "a.py")), SourceFile(str(tmp_path / "b.py")))

@@ -1,4 +1,4 @@
-"""What surrounds a simulation is taken down without touching it, named, put back and given to others."""
+"""The surroundings of a simulation are captured without touching it, named, restored and given to copies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from replayer.diagnose.hidden_state.value_kinds import same_leaf
 
 
 class Kept(leaky_worlds.One):
-    """Keeps one of everything."""
+    """Keeps one value of every kind."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Kept(leaky_worlds.One):
 
     @property
     def bomb(self) -> int:
-        """Nobody must ask for it."""
+        """A property that must not be read."""
         raise AssertionError
 
 
@@ -65,7 +65,7 @@ def ambient_of(simulation: Any) -> Any:
 
 
 def test_every_kind_of_value_is_compared_and_named() -> None:
-    """Two instances of other seeds differ in all of them; equal ones and two looks at one in none."""
+    """Two instances with different seeds differ in all of them; equal ones, or one instance captured twice, in none."""
     first = ambient_of(Kept(1))
     differing = {candidate.name for candidate in find_candidates(first, ambient_of(Kept(2)))}
 
@@ -73,8 +73,8 @@ def test_every_kind_of_value_is_compared_and_named() -> None:
     assert find_candidates(first, ambient_of(Kept(1))) == []
 
 
-def test_taking_down_changes_nothing() -> None:
-    """Neither the state, nor a generator, nor the global ones, nor what is kept."""
+def test_capturing_changes_nothing() -> None:
+    """The state, own and global generators, and kept values stay as they were."""
     kept = Kept(3)
     before, hash_before = ambient_of(kept), kept.state.hash()
     draws = random.getstate(), np.random.get_state()[2]  # noqa: NPY002
@@ -85,11 +85,11 @@ def test_taking_down_changes_nothing() -> None:
 
 
 def test_a_copy_gets_all_that_it_lacks_and_keeps_its_own_objects() -> None:
-    """After the transplant nothing differs; aliases and references to itself are the copy's own."""
+    """After the transplant no value differs; aliases and references to itself are the copy's own."""
     live, copy = Kept(1), Kept(2)
     theirs, ours = ambient_of(live), ambient_of(copy)
     mine = {name: getattr(copy, name) for name in ("listed", "array", "generator", "inner")}
-    live.random.random()  # The live run goes on.
+    live.random.random()  # The live run continues.
     live.listed[1].append(7)
     transplant = Transplant(theirs, ours, copy.state)
     for candidate in find_candidates(theirs, ours):
@@ -106,8 +106,8 @@ def test_a_copy_gets_all_that_it_lacks_and_keeps_its_own_objects() -> None:
         assert getattr(copy, name) is one
 
 
-def test_what_a_copy_lacks_altogether_is_made_anew() -> None:
-    """An attribute that only the live run has, and one that only the copy has."""
+def test_a_value_that_a_copy_lacks_is_created() -> None:
+    """An attribute that only the live run has is created; one that only the copy has is deleted."""
     live, copy = Kept(1), Kept(1)
     live.extra = extra = [{"a": [1]}, np.arange(3), random.Random(5), (live, 2)]  # type: ignore[attr-defined]
     copy.superfluous = 3  # type: ignore[attr-defined]
@@ -124,8 +124,8 @@ def test_what_a_copy_lacks_altogether_is_made_anew() -> None:
     assert made[0]["a"] is not extra[0]["a"]
 
 
-def test_surroundings_are_put_back_in_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Globals, what they hold, class attributes, closures, defaults, generators, the environment, the folder."""
+def test_surroundings_are_restored_in_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Globals and their contents, class attributes, closures, defaults, generators, the environment, the folder."""
     monkeypatch.setattr(leaky_worlds, "COUNTER", 5)
     monkeypatch.chdir(tmp_path)
     roots = Roots(leaky_worlds.MutableDefault)
@@ -180,7 +180,7 @@ def test_words_drawn_are_counted_exactly(count: int) -> None:
 
 
 def test_more_words_than_are_counted_are_not_guessed() -> None:
-    """Another generator's state is no number of words away."""
+    """The state of a different generator is at no distance in words."""
     assert words_between(random.Random(1).getstate(), random.Random(2).getstate()) is None
 
 
@@ -197,8 +197,8 @@ def test_leaves_are_compared_to_the_bit() -> None:
     assert not same_leaf((1, 2), (True, 2))
 
 
-def test_a_library_s_objects_in_globals_stay_its_own() -> None:
-    """Of installed packages only the classes of the simulation's own objects are looked into."""
+def test_objects_of_libraries_in_globals_are_not_walked() -> None:
+    """Of installed packages, only the classes of the simulation's own objects are inspected."""
     roots = Roots(Kept)
     assert {"numpy", "random", "pytest", "sim.kernel.state"}.isdisjoint(roots.modules)
     assert "leaky_worlds" in roots.modules

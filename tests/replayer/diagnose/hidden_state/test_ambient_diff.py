@@ -1,4 +1,4 @@
-"""States are compared by the rows that are in use, whatever room there is, and reports say no more than that."""
+"""States are compared by the rows in use, with any capacity, and reports claim no more than that."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Garden:
         self.edit(tick)
 
     def edit(self, tick: int) -> None:
-        """What another version of the code does."""
+        """The additional step of a different version of the code."""
 
 
 class Room(Garden):
-    """Has had more rows for a moment."""
+    """Had more rows for a moment, and keeps the larger capacity."""
 
     def edit(self, tick: int) -> None:
         if tick == 25:
@@ -58,7 +58,7 @@ class Room(Garden):
 
 
 class RoomAndHeat(Room):
-    """And a number that differs."""
+    """Has a larger capacity, and a number that differs."""
 
     def edit(self, tick: int) -> None:
         super().edit(tick)
@@ -67,7 +67,7 @@ class RoomAndHeat(Room):
 
 
 class More(Garden):
-    """Three rows and two bytes more than there should be, and so more room as well."""
+    """Has three rows and two bytes too many, and so a larger capacity as well."""
 
     def edit(self, tick: int) -> None:
         if tick == 25:
@@ -96,7 +96,7 @@ class Passing(Garden):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of its own with garden.tape, with keyframes at ticks 20, 40 and 60."""
+    """Make a folder with garden.tape, with keyframes at ticks 20, 40 and 60."""
     monkeypatch.chdir(tmp_path)
     for world in (Garden, Room, RoomAndHeat, More, Fails, Passing):
         monkeypatch.setattr(small_worlds, world.__name__, world, raising=False)
@@ -104,7 +104,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def record(path: str, world: Any) -> list[Any]:
-    """A tape of 60 ticks; its states by tick."""
+    """Record a tape of 60 ticks; return its states by tick."""
     with Recorder(path, world, keyframe_interval_ticks=20, blame="fields") as tape:
         states = [tape.simulation.state.snapshot()]
         for _ in range(60):
@@ -114,26 +114,26 @@ def record(path: str, world: Any) -> list[Any]:
 
 
 def brute_force(one: Any, other: Any) -> dict[str, int]:
-    """Rows that differ by loops over live rows; those that one side alone has differ."""
-    found = {}
+    """Rows that differ, by loops over live rows; those that one state lacks differ."""
+    row_counts = {}
     for name in one:
         rows = [state[name] if state[name].ndim else state[name].reshape(1) for state in (one, other)]
         common = min(map(len, rows))
         count = sum(rows[0][i].tobytes() != rows[1][i].tobytes() for i in range(common))
-        found[name] = count + max(map(len, rows)) - common
+        row_counts[name] = count + max(map(len, rows)) - common
     counts = sum(one.count(name) != other.count(name) for name in ("t", "log"))
-    return {name: count for name, count in {"#counts": counts, **found}.items() if count}
+    return {name: count for name, count in {"#counts": counts, **row_counts}.items() if count}
 
 
 def verify(world: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What the command prints, and the report in its dump."""
+    """The output of the command, and the report in its dump."""
     assert run(replayer.commands.main.main, f"verify garden.tape --sim small_worlds:{world}") == 1
     return capsys.readouterr().out, Path("garden.desync-25/report.md").read_text()
 
 
 @pytest.mark.parametrize("world", [RoomAndHeat, More, Passing, Room])
 def test_rows_are_counted_as_brute_force_counts_them(world: Any) -> None:
-    """At every tick, on tapes whose tables have other room; only where no value differs room is a difference."""
+    """At every tick, on tapes whose tables have different capacities; these count only if no value differs."""
     ours, theirs = record("ours.tape", Garden()), record("theirs.tape", world())
     with Tape("ours.tape") as one, Tape("theirs.tape") as other:
         cursors = Cursor(one, make_simulation(one, Garden)), Cursor(other, make_simulation(other, world))
@@ -149,7 +149,7 @@ def test_rows_are_counted_as_brute_force_counts_them(world: Any) -> None:
 
 
 def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
-    """A field beside it has its row and values; where there is only room, that is said, at the tick itself as well."""
+    """Another field shows its row and values; a difference in capacity alone is reported, also at the tick itself."""
     printed, report = verify("RoomAndHeat", capsys)
     assert "  fields that differ at tick 25: heat\n  not by values, only by the room for rows: t.a, t.at\n" in printed
     assert "    heat: 1 row\n        [3] recorded 40.0, replayed 40.5\n" in printed
@@ -160,20 +160,22 @@ def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.Cap
     assert printed.count("room") == 2
 
 
-def test_no_value_is_shown_of_a_row_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    """On either side; counts name their table or blob."""
+def test_no_value_is_shown_of_a_missing_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """In either state; counts name their table or blob."""
     printed, _ = verify("More", capsys)
     assert "    #counts: 2 rows\n        rows of t: recorded 4, replayed 7\n        bytes of log:" in printed
     states = [record(f"{name}.tape", world())[26] for name, world in (("one", Garden), ("two", More))]
-    found = {one.field: row_lines(one) for one in compare_states(*states)}
-    assert found["t.a"] == [f"[{i}] recorded no such row, replayed 7" for i in (2, 3, 4)]
-    assert found["log"] == ["[2] recorded no such row, replayed 121", "[3] recorded no such row, replayed 122"]
+    lines = {difference.field: row_lines(difference) for difference in compare_states(*states)}
+    assert lines["t.a"] == [f"[{i}] recorded no such row, replayed 7" for i in (2, 3, 4)]
+    assert lines["log"] == ["[2] recorded no such row, replayed 121", "[3] recorded no such row, replayed 122"]
     back = {one.field: row_lines(one) for one in compare_states(states[1], states[0], ("first", "second"))}
     assert back["t.at"][0] == "[2] recorded [0.0, 0.0], replayed no such row"
 
 
-def test_every_element_is_in_the_table_or_the_report_says_which_are_not(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows that one side alone has are in it, with an empty value; so are counts."""
+def test_every_element_is_in_the_table_or_the_report_names_those_that_are_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rows that one state lacks are in it, with an empty value; so are counts."""
     _, report = verify("More", capsys)
     with Path("garden.desync-25/differences.csv").open() as file:
         lines = list(csv.DictReader(file))
@@ -195,7 +197,7 @@ def test_every_element_is_in_the_table_or_the_report_says_which_are_not(capsys: 
 
 
 def test_a_table_that_is_cut_off_says_so() -> None:
-    """How many there are, and what cannot be in it."""
+    """It states the number of elements, and the fields that cannot be in it."""
     states = [State(Schema(Field("n", "i8", (LINES_MAX + 5,)), Field("s", "f8", (side,)))) for side in (2, 3)]
     states[1]["n"][:] = 1
     table = write_differences(Path("d.csv"), states[0].snapshot(), states[1].snapshot())
@@ -206,7 +208,7 @@ def test_a_table_that_is_cut_off_says_so() -> None:
 
 
 def test_a_keyframe_that_was_not_reached_is_not_called_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """The diverged run raises; nothing is known, and no file is promised that is not there."""
+    """The diverged run raises; no difference is claimed, and only existing files are listed."""
     printed, report = verify("Fails", capsys)
     assert "going on from the bad tick, at tick 31: the step raised RuntimeError: too hot" in printed
     assert "nothing differs" not in printed + report
@@ -216,20 +218,20 @@ def test_a_keyframe_that_was_not_reached_is_not_called_the_same(capsys: pytest.C
     assert {"keyframe_recorded.npz", "before.npz", "report.md"} - promised == {"report.md"}
 
 
-def test_what_passes_by_itself_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command says it as the report does."""
+def test_a_difference_that_vanishes_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command and the report state it alike."""
     printed, report = verify("Passing", capsys)
     assert "  at the next recorded keyframe, tick 40, nothing differs any more\n" in printed
     assert "Nothing differs at the next recorded keyframe, tick 40." in report
 
 
 def test_sorts_of_nan_are_told_apart() -> None:
-    """Where the text is the same and the bytes are not, there are bits."""
+    """If the texts are equal and the bytes are not, the bits are shown."""
     one, two = (State(Schema(Field("x", "f8", (2,)), Field("y", "f4", (3,), row_axes=1))) for _ in range(2))
     one["x"][1] = one["y"][2] = np.nan
     two["x"][1] = two["y"][2] = -np.float64(np.nan)
-    found = [row_lines(difference) for difference in compare_states(one.snapshot(), two.snapshot())]
-    assert found == [
+    lines = [row_lines(difference) for difference in compare_states(one.snapshot(), two.snapshot())]
+    assert lines == [
         ["[1] recorded nan (bits 7ff8000000000000), replayed nan (bits fff8000000000000)"],
         [
             "[0] recorded [0.0, 0.0, nan] (bits of number 2 7fc00000), replayed [0.0, 0.0, nan] (bits of number 2 ffc00000)",
@@ -238,7 +240,7 @@ def test_sorts_of_nan_are_told_apart() -> None:
 
 
 def test_files_of_arrays_keep_their_shapes() -> None:
-    """Those without an axis as well, in dumps and in what seek writes."""
+    """Those without an axis as well, in dumps and in the files of seek."""
     report = verify_tape("garden.tape", More, dump_folder=Path())
     assert run(replayer.commands.main.main, "seek garden.tape --tick 40 --sim small_worlds:Garden -o s.npz") == 0
     with np.load("s.npz") as arrays, np.load(f"{report.dump_path}/before.npz") as before:

@@ -1,4 +1,4 @@
-"""What replay check says of things that it cannot check."""
+"""The messages of replay check for arguments that it cannot check."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from oracle.command_lines import assert_one_line, run
 from small_worlds import Walkers
 
 
-def test_a_tape_is_no_scenario_and_said_to_be_a_tape(
+def test_a_tape_in_place_of_a_scenario_is_named_as_a_tape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Whole or with a damaged beginning; what is neither a tape nor a scenario is still told to be no TOML."""
+    """Intact or with a damaged beginning; a file that is neither a tape nor a scenario is reported as invalid TOML."""
     monkeypatch.chdir(tmp_path)
     with Recorder("run.tape", Walkers()) as tape:
         tape.step([[0, 1]])
@@ -26,6 +26,8 @@ def test_a_tape_is_no_scenario_and_said_to_be_a_tape(
 
     for name in ("run.tape", "damaged.tape"):
         assert run(replayer.commands.main.main, f"check {name}") == 2
-        assert_one_line(capsys.readouterr(), f"error: {name} is a tape: name the simulation itself")
+        assert_one_line(
+            capsys.readouterr(), f"error: expected module:factory or a scenario, got the tape {name}; to verify"
+        )
     assert run(replayer.commands.main.main, "check noise") == 2
-    assert_one_line(capsys.readouterr(), "noise is no TOML")
+    assert_one_line(capsys.readouterr(), "noise is not valid TOML")

@@ -1,4 +1,4 @@
-"""The sync test finds what a step keeps outside of the state, names it, proves it, and suspects nothing that is sound."""
+"""The sync test finds hidden state, names it, proves it, and suspects no harmless value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from small_worlds import Herd, Saved, Walkers
 
 pytestmark = pytest.mark.share(0.3)
 
-# The first twelve are the zoo of DESYNC.md's capability 2; each with the name that its finding must give.
+# The first twelve are the zoo of DESYNC.md's capability 2; each with the name of its suspect.
 ZOO = {
     "InstanceAttribute": "InstanceAttribute._memo",
     "ModuleGlobal": "module leaky_worlds: COUNTER",
@@ -39,7 +39,7 @@ ZOO = {
     "SplitAlias": "SplitAlias.places and SplitAlias.seen",
     "HalfWord": "HalfWord.random",
     "MutableDefault": "MutableDefault.draw: gathered",
-    # More of the kind.
+    # Further kinds.
     "GlobalDict": "module leaky_worlds: CALLS",
     "EnvironmentWritten": "os.environ['LEAKY_COUNT']",
     "SplitView": "SplitView.places and SplitView.seen",
@@ -64,7 +64,7 @@ SOUND = ["One", "HarmlessCounter", "PureCache", "DerivedCache", "WholeSave"]
 
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Each test finds the zoo as it was imported, and leaves the process's own generators as they were."""
+    """Reset the zoo for each test, and restore the generators of the process."""
     monkeypatch.setattr(leaky_worlds, "COUNTER", 0)
     monkeypatch.setattr(leaky_worlds.ClassAttribute, "total", 0)
     monkeypatch.setattr(leaky_worlds.WrittenOnce, "first", None)
@@ -80,7 +80,7 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(("world", "name"), ZOO.items(), ids=list(ZOO))
-def test_each_leak_is_found_and_proved_to_be_what_its_name_says(world: str, name: str) -> None:
+def test_each_leak_is_found_named_and_proved(world: str, name: str) -> None:
     """One suspect, the planted one, proved; the harmless neighbours are not among the suspects."""
     report = SyncTest(getattr(leaky_worlds, world), ticks=60).run()
 
@@ -88,8 +88,8 @@ def test_each_leak_is_found_and_proved_to_be_what_its_name_says(world: str, name
     assert [(suspect.name, suspect.proved) for suspect in report.suspects] == [(name, True)]
 
 
-def test_a_cache_that_something_else_has_filled_is_no_suspect() -> None:
-    """Only those caches are put back whose part in it is asked for."""
+def test_a_cache_that_other_code_has_filled_is_not_a_suspect() -> None:
+    """Only the caches under test are restored."""
     leaky_worlds.square(3)
     report = SyncTest(leaky_worlds.StaleCache, ticks=60).run()
     assert [suspect.name for suspect in report.suspects] == ["module leaky_worlds: threshold"]
@@ -98,7 +98,7 @@ def test_a_cache_that_something_else_has_filled_is_no_suspect() -> None:
 @pytest.mark.parametrize("period_ticks", [1, 5])
 @pytest.mark.parametrize("world", [name for name in ZOO if name != "Unmarked"])
 def test_other_periods_find_the_same(world: str, period_ticks: int) -> None:
-    """A leak does not depend on how often it is looked for."""
+    """A leak is found with any period."""
     report = SyncTest(getattr(leaky_worlds, world), ticks=60, period_ticks=period_ticks).run()
 
     assert ZOO[world] in {suspect.name for suspect in report.suspects if suspect.proved}
@@ -106,8 +106,8 @@ def test_other_periods_find_the_same(world: str, period_ticks: int) -> None:
 
 @pytest.mark.parametrize("world", SOUND)
 @pytest.mark.parametrize("period_ticks", [1, 8, 100])
-def test_a_sound_simulation_has_no_finding(world: str, period_ticks: int) -> None:
-    """Caches that are derived, counters that nobody reads and complete saves are no hidden state."""
+def test_a_simulation_without_hidden_state_has_no_finding(world: str, period_ticks: int) -> None:
+    """Derived caches, counters that no step reads and complete saves are not hidden state."""
     ticks = min(20 * period_ticks, 120)
     report = SyncTest(
         getattr(leaky_worlds, world), inputs=lambda tick: tick % 3, ticks=ticks, period_ticks=period_ticks
@@ -121,14 +121,14 @@ def test_a_sound_simulation_has_no_finding(world: str, period_ticks: int) -> Non
     ("factory", "inputs"),
     [(Walkers, lambda tick: [[tick % 20, 3]]), (Herd, None), (Saved, lambda tick: tick)],
 )
-def test_the_worlds_of_other_tests_are_sound(factory: Any, inputs: Any) -> None:
+def test_the_worlds_of_other_tests_have_no_hidden_state(factory: Any, inputs: Any) -> None:
     """States in arenas, tables that grow and shrink, saves of changing sizes."""
     SyncTest(factory, inputs, ticks=100).assert_ok()
 
 
 @pytest.mark.parametrize(("scenario", "ticks"), [("quiet-meadow", 30), ("arms-race", 20)])
-def test_the_shipped_meadow_is_sound(scenario: str, ticks: int) -> None:
-    """With its scenario's own inputs; every write is marked, too."""
+def test_the_shipped_meadow_has_no_hidden_state(scenario: str, ticks: int) -> None:
+    """With its scenario's own inputs; every write is marked as well."""
     loaded = load_scenario(scenario)
     report = SyncTest(
         lambda: loaded.world.make(loaded.config), loaded.world.inputs(loaded.config), ticks=ticks
@@ -138,7 +138,7 @@ def test_the_shipped_meadow_is_sound(scenario: str, ticks: int) -> None:
 
 
 def test_a_memo_planted_deep_in_the_meadow_is_named() -> None:
-    """A figure that one phase's own object keeps from tick to tick, beside all that the meadow keeps there soundly."""
+    """A figure that one phase's object keeps from tick to tick, next to the meadow's own harmless caches."""
     loaded = load_scenario("quiet-meadow")
 
     class Forgetful:
@@ -167,14 +167,14 @@ def test_a_memo_planted_deep_in_the_meadow_is_named() -> None:
 
 
 def test_two_leaks_are_both_proved_and_a_third_mover_is_only_mentioned() -> None:
-    """Neither alone makes the hashes equal; what does no harm is among the moves."""
+    """Neither alone makes the hashes equal; the harmless value is among the moves."""
     report = SyncTest(leaky_worlds.TwoLeaks, ticks=60).run()
 
     assert {(one.name, one.proved) for one in report.suspects} == {("random", True), ("TwoLeaks._memo", True)}
     assert "TwoLeaks.steps" not in {one.name for one in report.suspects}
 
 
-def test_what_moves_without_effect_is_a_move_and_no_finding() -> None:
+def test_a_change_without_effect_is_a_move_and_not_a_finding() -> None:
     """An attribute, a global and the clock, none of which the step reads."""
     report = SyncTest(leaky_worlds.HarmlessCounter, ticks=60).run()
 
@@ -186,7 +186,7 @@ def test_what_moves_without_effect_is_a_move_and_no_finding() -> None:
 
 
 def test_the_first_bad_tick_is_the_one_that_brute_force_finds() -> None:
-    """Restored at each start of a period into a fresh instance, and stepped beside the live run, by hand."""
+    """By hand: restored at each start of a period into a fresh instance, and stepped next to the live run."""
     report = SyncTest(leaky_worlds.HalfWord, ticks=60).run()
     live = leaky_worlds.HalfWord()
     hashes, snapshots = [live.state.hash()], [live.state.snapshot()]
@@ -215,7 +215,7 @@ def test_the_first_bad_tick_is_the_one_that_brute_force_finds() -> None:
 
 
 def test_a_broken_alias_is_reported_at_the_first_load_even_if_its_effect_comes_late() -> None:
-    """The load at tick 0 splits the array; what is written through one name is read through the other at tick 30."""
+    """The load at tick 0 splits the array; a write through one name is read through the other at tick 30."""
 
     class Late(leaky_worlds.SplitAlias):
         def __init__(self) -> None:
@@ -239,11 +239,11 @@ def test_a_broken_alias_is_reported_at_the_first_load_even_if_its_effect_comes_l
 
     assert report.first_bad == 30
     assert "Late.places and Late.seen" in report.suspects[0].name
-    assert "seen first at tick 0" in report.suspects[0].detail
+    assert "first seen at tick 0" in report.suspects[0].detail
 
 
-def test_a_split_that_nobody_reads_is_a_move_at_most() -> None:
-    """An alias that a load breaks is no finding as long as no state parts."""
+def test_a_split_that_no_step_reads_is_a_move_at_most() -> None:
+    """An alias that a load breaks is not a finding unless a state diverges."""
 
     class Idle(leaky_worlds.SplitAlias):
         def step(self, inputs: Any) -> None:  # noqa: ARG002
@@ -256,14 +256,14 @@ def test_a_split_that_nobody_reads_is_a_move_at_most() -> None:
     assert report.moves == ["Idle.places and Idle.seen"]
 
 
-def test_the_live_run_is_not_moved_by_its_copies() -> None:
-    """Globals are after the test what the live run alone would have left."""
+def test_the_live_run_is_not_changed_by_its_copies() -> None:
+    """After the test, globals are as the live run alone would have left them."""
     report = SyncTest(leaky_worlds.HarmlessCounter, ticks=50).run()
 
     assert (report.tick_count, leaky_worlds.COUNTER) == (50, 50)
 
 
-def test_what_stood_in_for_python_s_own_functions_is_gone_afterwards() -> None:
+def test_substitutes_of_python_s_own_functions_are_removed() -> None:
     """Clocks, entropy, the environment and caches are the real ones again, also after a step that raised."""
 
     def present() -> tuple[Any, ...]:
@@ -284,15 +284,15 @@ def test_what_stood_in_for_python_s_own_functions_is_gone_afterwards() -> None:
     assert present() == before
 
 
-def test_what_cannot_be_put_back_is_named_and_only_suspected() -> None:
-    """Where a generator stands cannot be copied."""
+def test_a_value_that_cannot_be_restored_is_named_and_only_suspected() -> None:
+    """The position of a generator cannot be copied."""
     report = SyncTest(leaky_worlds.Script, ticks=20).run()
 
     assert [(one.name, one.proved) for one in report.suspects] == [("Script.script", False)]
 
 
-def test_what_nobody_can_see_is_said_to_be_out_of_sight() -> None:
-    """The position in an iterator that is written in C is found by its effect, and no innocent is named."""
+def test_a_cause_that_is_not_visible_is_reported_as_such() -> None:
+    """The position of an iterator in C code is found by its effect, and no harmless value is named."""
 
     class Out(leaky_worlds.One):
         def __init__(self) -> None:
@@ -305,18 +305,18 @@ def test_what_nobody_can_see_is_said_to_be_out_of_sight() -> None:
     report = SyncTest(Out, ticks=20).run()
 
     assert (report.ok, report.suspects) == (False, [])
-    assert "nothing that Python shows differed" in str(report.findings[0])
+    assert "no Python value was seen to differ" in str(report.findings[0])
 
 
-def test_more_than_can_be_looked_at_is_said() -> None:
-    """What lies beyond the bound is not silently passed over."""
+def test_values_beyond_the_limit_are_noted() -> None:
+    """Values beyond the limit are not skipped silently."""
 
     class Huge(leaky_worlds.One):
         table = tuple([index] for index in range(21_000))
 
     report = SyncTest(Huge, ticks=1).run()
 
-    assert report.notes == ["there is more outside of the state than was looked at"]
+    assert report.notes == ["there is more outside the state than was inspected"]
 
 
 class Part:
@@ -345,7 +345,7 @@ def grow(random_: random.Random, depth: int, name: str, places: list[tuple[str, 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_a_leak_anywhere_in_a_tree_of_objects_is_named_by_the_attribute_that_holds_it(seed: int) -> None:
-    """All numbers of a random tree move; one of them takes part in the step, and that one is proved."""
+    """All numbers of a random tree change; one of them takes part in the step, and that one is proved."""
 
     class Tree(leaky_worlds.One):
         def __init__(self) -> None:
@@ -354,7 +354,7 @@ def test_a_leak_anywhere_in_a_tree_of_objects_is_named_by_the_attribute_that_hol
             places: list[tuple[str, Any, Any]] = []
             self.root = grow(random.Random(seed), 0, "Tree.root", places)
             chosen = random.Random(seed).randrange(len(places))
-            self.places = lambda: places  # Functions are looked into, too: the same objects by another way.
+            self.places = lambda: places  # Functions are inspected as well: the same objects by a second path.
             self.leak = chosen
 
         def draw(self) -> int:
@@ -377,13 +377,13 @@ def test_a_leak_anywhere_in_a_tree_of_objects_is_named_by_the_attribute_that_hol
 
 
 def _matches(name: str, expected: str) -> bool:
-    """Whether a name is the expected place's, with an ellipsis for items, or of the plain items in which it is."""
+    """Return True if a name is that of the expected place, with an ellipsis for items, or of its plain items."""
     pattern = re.escape(name).replace(re.escape("[…]"), r"\[[^]]*\]")
     return re.fullmatch(pattern + r"(\[[^]]*\])*", expected) is not None
 
 
-def test_inputs_are_what_a_step_gets() -> None:
-    """From a function, a mapping or a list; copies get what a tape would give them, even if the step eats it."""
+def test_a_step_gets_its_inputs() -> None:
+    """From a function, a mapping or a list; copies get them as from a tape, even if the step consumes them."""
 
     class Greedy(leaky_worlds.One):
         def step(self, inputs: Any) -> None:
@@ -397,8 +397,8 @@ def test_inputs_are_what_a_step_gets() -> None:
     assert SyncTest(Walkers, [[]] * 7).run().tick_count == 7
 
 
-def test_inputs_that_come_back_otherwise_from_a_tape_are_found() -> None:
-    """A tuple is a list on a tape, so that a step that tells them apart parts."""
+def test_inputs_that_change_on_a_tape_are_found() -> None:
+    """A tuple is a list on a tape: a step that distinguishes the two diverges."""
 
     class Picky(leaky_worlds.One):
         def step(self, inputs: Any) -> None:
@@ -407,7 +407,7 @@ def test_inputs_that_come_back_otherwise_from_a_tape_are_found() -> None:
     assert SyncTest(Picky, lambda tick: (tick,), ticks=5).run().first_bad == 1
 
 
-def test_a_failed_assertion_tells_all() -> None:
+def test_a_failed_assertion_has_the_complete_report() -> None:
     """The text names tick, field, values and the suspect."""
     with pytest.raises(AssertionError) as caught:
         SyncTest(leaky_worlds.ModuleGlobal, ticks=20).assert_ok()
@@ -420,7 +420,7 @@ def test_a_failed_assertion_tells_all() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    """No factory, no simulation, no ticks, no inputs, no plain data."""
+    """Not a factory, not a simulation, no ticks, invalid inputs, inputs that are not plain data."""
     with pytest.raises(TypeError, match="cannot be called"):
         SyncTest(Walkers())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="ticks=0"):
@@ -438,7 +438,7 @@ def test_misuse_is_refused() -> None:
 
 
 def test_the_run_ends_where_the_simulation_does() -> None:
-    """A simulation that says why it is over is not run further."""
+    """A simulation that has ended is not stepped any more."""
 
     class Short(leaky_worlds.One):
         def ended(self) -> tuple[str, str] | None:
@@ -448,7 +448,7 @@ def test_the_run_ends_where_the_simulation_does() -> None:
 
 
 def test_a_run_is_repeatable() -> None:
-    """The same object runs as often as one likes, with the same result."""
+    """One object can run several times, with the same result."""
     test = SyncTest(leaky_worlds.InstanceAttribute, ticks=20)
 
     def facts(report: SyncReport) -> Any:

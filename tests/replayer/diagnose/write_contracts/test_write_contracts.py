@@ -1,4 +1,4 @@
-"""What a phase writes and does not declare is named with tick, phase, field and source line."""
+"""An undeclared write of a phase is reported with tick, phase, field and source line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from sim import Blob, Field, Phase, Schema, State, Table, run_phases
 
 
 class World:
-    """Phase grow writes x and its table, phase guard writes seen only; in tick 23 it does what it must not."""
+    """Phase grow writes x and its table, phase guard writes seen only; in tick 23 it makes an undeclared write."""
 
     def __init__(self):
         self.state = State(Schema(
@@ -115,7 +115,7 @@ LINE = WORLD[: WORLD.index("LINE")].count("\n") + 1
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder of its own, from which modules are imported anew."""
+    """Run each test in its own folder, from which modules are imported again."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     sys.modules.pop("planted", None)
@@ -148,12 +148,12 @@ def test_a_planted_write_is_named_at_its_line(name: str) -> None:
 
 
 def test_more_than_twenty_ways_are_planted() -> None:
-    """As many as were promised, and each of another kind."""
+    """As many as promised, each of a different kind."""
     assert len({line for line, _ in PLANTED.values()}) >= 20
 
 
-def test_the_command_says_what_numpy_said(capsys: Any) -> None:
-    """One line with tick, file, line and NumPy's words; exit code 1, and 0 for the sound one."""
+def test_the_command_prints_the_message_of_numpy(capsys: Any) -> None:
+    """One line with tick, file, line and NumPy's message; exit code 1, and 0 for the correct one."""
     Path("planted.py").write_text(WORLD.replace("LINE", "x[3:5] = 7"))
     record("a.tape", load_factory("planted:World")())
     assert run(replayer.commands.main.main, "contracts a.tape --sim planted:World") == 1
@@ -177,7 +177,7 @@ def test_the_command_says_what_numpy_said(capsys: Any) -> None:
 
 
 class Grazing:
-    """No phases; declares what its step writes, and writes y, too, from tick 9 on."""
+    """Has no phases; declares the writes of its step, and writes y as well from tick 9 on."""
 
     writes = ("x", "herd.age")
 
@@ -195,7 +195,7 @@ class Grazing:
 
 
 def test_a_simulation_without_phases_has_one_contract() -> None:
-    """Its step is the phase; each field is named once, at its first tick, and a size is a thing of its own."""
+    """Its step is the phase; each field is named once, at its first tick, and a size counts separately."""
     record("a.tape", Grazing())
     report = check_contracts("a.tape", Grazing)
 
@@ -207,7 +207,7 @@ def test_a_simulation_without_phases_has_one_contract() -> None:
 
 
 class Half:
-    """Two phases, of which one declares nothing; two undeclared writes in one line, and one outside of the phases."""
+    """Two phases, one without a declaration; two undeclared writes in one line, and one outside the phases."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("x", "i8"), Field("y", "i8"), Field("z", "i8")))
@@ -225,8 +225,8 @@ class Half:
         self.state["x"][()] += 1
 
 
-def test_what_declares_nothing_is_free_and_every_field_of_a_line_is_found() -> None:
-    """Only what is declared is held; one line that writes two fields gives two findings."""
+def test_a_phase_without_declaration_is_free_and_every_field_of_a_line_is_found() -> None:
+    """Only phases with a declaration are guarded; one line that writes two fields gives two findings."""
     record("a.tape", Half())
     report = check_contracts("a.tape", Half)
 
@@ -245,8 +245,8 @@ class Aloof(Half):
         self.first(inputs)
 
 
-def test_declared_phases_that_never_run_are_said() -> None:
-    """A contract that was never in force proves nothing."""
+def test_declared_phases_that_never_run_are_reported() -> None:
+    """A contract of a phase that never ran proves nothing."""
     record("a.tape", Aloof())
     report = check_contracts("a.tape", Aloof)
 
@@ -254,7 +254,7 @@ def test_declared_phases_that_never_run_are_said() -> None:
     assert report.violations == []
 
 
-def test_in_a_test_of_ones_own_the_guilty_line_raises() -> None:
+def test_in_a_test_the_writing_line_raises() -> None:
     """guarded() raises where it happens, and leaves the simulation as it was."""
     simulation = Grazing()
     with guarded(simulation) as held:
@@ -275,8 +275,8 @@ def test_in_a_test_of_ones_own_the_guilty_line_raises() -> None:
     assert half.phases is before
 
 
-def test_bytes_that_changed_behind_a_lock_raise_after_the_phase() -> None:
-    """What no lock can catch names phase and field."""
+def test_bytes_that_changed_despite_a_lock_raise_after_the_phase() -> None:
+    """A write that no lock can catch is reported with phase and field."""
 
     class Keeps(Grazing):
         def __init__(self) -> None:
@@ -290,11 +290,11 @@ def test_bytes_that_changed_behind_a_lock_raise_after_the_phase() -> None:
         held.step(None)
 
 
-def test_contracts_that_cannot_be_are_refused(capsys: Any) -> None:
-    """No declaration, a name that is no field, a text for a set, a save/load simulation: one line each."""
+def test_invalid_contracts_are_refused(capsys: Any) -> None:
+    """No declaration, an unknown field, a text in place of a set, a save/load simulation: one line each."""
     record("a.tape", Walkers())
     assert run(replayer.commands.main.main, "contracts a.tape --sim small_worlds:Walkers") == 2
-    assert_one_line(capsys.readouterr(), "it declares nothing: give its phases writes={...}")
+    assert_one_line(capsys.readouterr(), "it declares nothing: add writes={...} to its phases")
     with pytest.raises(WriteContractError, match="keeps its state elsewhere"), Recorder("b.tape", Saved()) as tape:
         guarded(tape.simulation).__enter__()
     simulation = Grazing()
@@ -307,12 +307,12 @@ def test_contracts_that_cannot_be_are_refused(capsys: Any) -> None:
         Phase("a", print, "herd")
     twins = Half()
     twins.phases = (twins.phases[0], twins.phases[0])
-    with pytest.raises(WriteContractError, match="need different names"):
+    with pytest.raises(WriteContractError, match="expected phases with different names"):
         guarded(twins).__enter__()
 
 
-def test_a_tape_that_differs_by_itself_ends_the_check() -> None:
-    """Not every difference is an undeclared write: if the tick differs without the guard, too, that is said."""
+def test_a_tape_that_differs_without_the_guard_ends_the_check() -> None:
+    """Not every difference is an undeclared write: a tick that differs without the guard is reported as such."""
 
     class Other(Grazing):
         def step(self, inputs: Any) -> None:
@@ -331,7 +331,7 @@ def test_a_tape_that_differs_by_itself_ends_the_check() -> None:
 
 @pytest.mark.parametrize(("scenario", "ticks"), [("arms-race", 80), ("boom-and-crash", 60), ("quiet-meadow", 160)])
 def test_the_meadow_writes_what_it_declares(scenario: str, ticks: int) -> None:
-    """Hundreds of ticks of the shipped scenarios under guard, every phase, and no finding."""
+    """Hundreds of ticks of the shipped scenarios under guard, with every phase, give no finding."""
     assert run(recorder.commands.main.main, f"run {scenario} --ticks {ticks} -q -o a.tape") == 0
     report = check_contracts("a.tape")
 
@@ -343,7 +343,7 @@ def test_the_meadow_writes_what_it_declares(scenario: str, ticks: int) -> None:
 
 
 def test_each_declaration_of_the_meadow_is_needed() -> None:
-    """Take any field away that a phase was seen to change: that phase and field are named."""
+    """Remove any field that a phase changes from its declaration: that phase and field are named."""
     Path("tiny.toml").write_text(TINY)
     assert run(recorder.commands.main.main, "run tiny.toml --ticks 16 -q -o a.tape") == 0
     whole = check_contracts("a.tape")
@@ -370,8 +370,8 @@ def test_each_declaration_of_the_meadow_is_needed() -> None:
     assert tried >= 15
 
 
-def test_nothing_of_this_is_on_the_path_of_a_recording() -> None:
-    """No module of the recorder or the kernel knows the guard, and recording calls a phase's run itself."""
+def test_a_recording_never_runs_the_guard() -> None:
+    """No module of the recorder or the kernel imports the guard, and recording calls a phase's run itself."""
     root = SOURCES
     for path in [*(root / "recorder").rglob("*.py"), *(root / "sim" / "kernel").rglob("*.py")]:
         text = path.read_text(encoding="utf-8")
