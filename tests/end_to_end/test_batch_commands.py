@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "expected --ticks of at most 1,000,000,000,000,000, got 900,000,000,000,000,000",
         ),
         ("sweep tiny.toml --axis world=choreography", "world: a sweep is of one world"),
-        ("sweep tiny.toml --axis ticks=5,-1", "ticks: a whole number from 1"),
+        ("sweep tiny.toml --axis ticks=5,-1", "ticks: expected an integer from 1"),
         ("sweep tiny.toml --axis scenario.steps=1,5", "scenario.steps: expected at least 2"),
     ],
 )
