@@ -1,4 +1,4 @@
-"""The two forms of a simulation: a state and a step, or save, load and a step, which get a state of their own here.
+"""The two forms of a simulation: a state and a step, or save, load and a step, around which this module puts a state.
 
 Everything that advances a simulation (recording, seeking, verifying) goes through ``as_simulation`` and the one
 ``step``; there is no second implementation for replay.

@@ -192,7 +192,7 @@ class Edited(Walkers):
         (Walkers, "sometimes", ValueError, "changes='sometimes'"),
         (dict, "auto", TypeError, "dict is not a simulation"),
         (lambda: None, "auto", TypeError, "small_worlds.Walkers"),
-        (lambda: Walkers, "auto", TypeError, "Walkers is a class"),
+        (lambda: Walkers, "auto", TypeError, "got the class Walkers"),
     ],
 )
 def test_a_wrong_simulation_leaves_every_byte_as_it_was(

@@ -4,7 +4,7 @@ A structure is part of the state that it describes (the blob ``structure``). Kno
 attribute that is sometimes a number and sometimes None, is thus restored by a load. The categories of attributes:
 
     cell       a number or boolean, or sometimes None: a field of one number, its type in the field ``kinds``
-    array      numbers, C order, memory of its own: a field
+    array      numbers, C order, its own memory: a field
     generator  np.random.Generator over PCG64: a field of five words
     rest       any other value that values.py writes: in the blob ``rest``, together, so that shared objects stay shared
     constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``

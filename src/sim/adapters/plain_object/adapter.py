@@ -63,7 +63,7 @@ class PlainObjectSimulation:
         """
         name = type(subject).__name__
         if not hasattr(subject, "__dict__"):
-            raise TypeError(f"{name} has no attributes of its own (no __dict__)")
+            raise TypeError(f"expected an object with a __dict__, which holds its attributes, got a {name}")
         if not callable(getattr(subject, what.step, None)):
             raise TypeError(f"{name} has no method {what.step}(inputs)")
         _ensure_takes_inputs(name, getattr(subject, what.step))
